@@ -16,7 +16,7 @@ int main() try {
   std::array<int, 1> of_left = {};
   all.sendrecv(mine, right, of_left, left).get();
 
-  // Any number of messages in flight together. The tags tell what goes round one way from what goes round the other.
+  // A group may have any number of messages in flight. The tags tell messages to the right from messages to the left.
   std::array<int, 1> from_left = {};
   std::array<int, 1> from_right = {};
   using sinew::Message;

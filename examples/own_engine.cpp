@@ -52,7 +52,7 @@ struct Engine {
         slope[s * kHidden + h] = 2 * off[s] * value(1)[h] * (1 - hidden[s * kHidden + h] * hidden[s * kHidden + h]);
       }
     }
-    data.gradient_ready(1);  // its exchange is in flight while the engine goes on with the other layer
+    data.gradient_ready(1);  // begins the exchange, while the engine goes on with the other layer
     data.after_backward(1);
 
     data.before_backward(0);

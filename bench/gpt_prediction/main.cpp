@@ -1,5 +1,5 @@
-// Predicts the time of gpt's steps under a layout and measures it: what computing takes is measured on one rank alone,
-// what exchanges take is what this World's cost model says, and both are put together as parallel/planner does.
+// Predicts the time of gpt's steps under a layout, and measures it. The time of computing is measured on one rank
+// alone. The time of exchanges comes from this World's cost model. Both are combined as in parallel/planner.
 //   sinew-run -n 2 gpt_prediction --tp 2 --sp --batch 16      options of gpt; --steps of them are measured
 // prints one JSON object.
 #include <algorithm>

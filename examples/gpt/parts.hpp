@@ -71,7 +71,7 @@ inline std::int64_t most_invariant_cp(const Shape& shape) noexcept {
 struct StagePart {
   int first_block = 0, last_block = 0;
   bool embeds = true, predicts = true;
-  int micro_batches = 1;  ///< in flight at once
+  int micro_batches = 1;  ///< in flight at a time
   bool defers = false;    ///< gradients of matrices are made apart from those of inputs
 };
 

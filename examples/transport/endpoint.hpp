@@ -11,7 +11,7 @@
 namespace mailbox {
 
 /// Two sockets to one peer: this side writes to the one that it dialled and reads from the one that the peer dialled.
-/// Every message goes by rendezvous and stays at its sender until the matcher there has found its receive.
+/// Every message goes by rendezvous: it stays at its sender until the receiver's matcher has found its receive.
 class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
  public:
   PeerEndpoint(Box& box, Where peer);
@@ -56,7 +56,7 @@ class PeerEndpoint final : public sinew::Endpoint, sinew::MatcherWire {
   std::uint32_t last_message_ = 0;
   std::deque<Packet> packets_;                            // to be written, without data
   std::map<std::uint32_t, sinew::Completion*> sends_;     // requested and not written in full
-  std::deque<sinew::Completion*> granted_;                // those of them that may be written; they take turns
+  std::deque<sinew::Completion*> granted_;                // those sends that the peer has granted; they take turns
   std::map<std::uint32_t, sinew::Completion*> arriving_;  // receives that were granted, by the peer's number
 };
 

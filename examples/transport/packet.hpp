@@ -6,7 +6,7 @@
 namespace mailbox {
 
 enum class Kind : std::uint32_t {
-  Request,   ///< a message waits at its sender: tag, note, bytes
+  Request,   ///< a message waits at its sender; tag, note and bytes describe it
   Withdraw,  ///< its sender takes it back, or stops in the middle of it
   Grant,     ///< its receive is here: it may come, in pieces of whole elements of `bytes` each
   Refuse,    ///< nobody will take it; bytes: a sinew::Code, note: the note that was expected

@@ -178,7 +178,7 @@ TEST_P(CommunicatorTest, RunsTheUsersOperator_AndAnotherOneAtTheSameAddress) {
   });
 }
 
-/// A program that always has a call in flight, and a receive that nothing comes for.
+/// A program that always has a call in flight, and a receive whose message comes only at the end.
 class Plans : public testing::TestWithParam<Setting> {};
 INSTANTIATE_TEST_SUITE_P(Settings, Plans,
                          testing::Values(Setting{"tcp", 2}, Setting{"tcp", 2, Threads::Multiple}, Setting{"inproc", 3},

@@ -145,7 +145,7 @@ std::vector<int> odd_places_first(int ranks) {
 
 class ExecutionOn : public ::testing::TestWithParam<int> {};
 
-/// Fewer elements than ranks, uneven cuts, and segments of a few elements, several of them in flight.
+/// Covers fewer elements than ranks, chunks of unequal lengths, and several short segments in flight.
 TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
   const int ranks = GetParam();
   Group group(ranks);

@@ -7,7 +7,7 @@
 namespace sinew::test {
 namespace {
 
-/// Ranks 0 and 1 on one host, 2 on another; two transports inside the hosts, one between them.
+/// Ranks 0 and 1 are on one host, rank 2 is on another. There are two transports inside a host, and one between hosts.
 Facts two_hosts() {
   Facts facts;
   facts.ranks = {{0, 0}, {0, 1}, {1, 2}};

@@ -24,7 +24,7 @@ using Counts = std::vector<std::uint64_t>;
 
 class StagedParts : public testing::TestWithParam<int> {};
 
-/// Parts of 0, 1 and 2 times the count, packed and with gaps, in one segment and in several.
+/// Covers parts of 0, 1 and 2 times the count, packed and with gaps, in one segment and in several.
 TEST_P(StagedParts, AreRight_OverAnyTransport) {
   for (const char* transport : {"inproc", "shm", "tcp"}) {
     on_devices(GetParam(), transport, [](World& world, const OnDevice& where) {
@@ -71,7 +71,7 @@ TEST(StagedParts, SaySoInThePlan) {
   });
 }
 
-/// Rank 0 has all there is: the others learn from it how many segments there are.
+/// Only rank 0 has elements to send. The other ranks learn from rank 0 how many segments there are.
 TEST(StagedParts, AgreeOnTheirPieces_WhereOneRankHasAll) {
   on_devices(3, "shm", [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();
@@ -119,7 +119,7 @@ TEST(StagedParts, KeepTheirOrder_WithSeveralInFlight) {
   });
 }
 
-/// Rank 1 expects two elements more of rank 0 than come, in the last of several segments.
+/// Rank 1 expects two elements more than rank 0 sends. The difference is in the last of several segments.
 TEST(StagedParts, EndMismatch_NamingThePieceInWhichCountsDiffer) {
   on_devices(2, "shm", [](World& world, const OnDevice& where) {
     constexpr std::uint64_t kMany = 1'200'000;
@@ -140,7 +140,7 @@ TEST(StagedParts, EndMismatch_NamingThePieceInWhichCountsDiffer) {
   });
 }
 
-/// Before the call has begun, and between the agreement on its segments and the first one.
+/// The device fails before the call begins, or between the agreement on the segments and the first segment.
 TEST(StagedParts, EndOnAllRanks_WhenADeviceFails) {
   for (const bool at_once : {true, false}) {
     on_devices(2, "shm", [&](World& world, const OnDevice& where) {

@@ -36,7 +36,7 @@ FileDescriptor accepted(const Listener& listener) {
   return {};
 }
 
-/// What becomes of one attempt.
+/// Makes one attempt and returns its failure.
 Dialer::Failure failure_of(Dialer::Options options) {
   Dialer::Failure found;
   try {
@@ -93,7 +93,7 @@ TEST(Dialer, SaysWhichListenerKnowsAnotherSecret) {
 }
 
 TEST(Dialer, EndsAnAttempt_WhereNobodyAnswersInTime) {
-  const Listener silent = here();  // the kernel accepts
+  const Listener silent = here();  // the kernel accepts connections, nobody answers
   const auto start = Clock::now();
   const Dialer::Failure f = failure_of({.paths = {{silent.address}},
                                         .keys = {kSecret, nullptr},
@@ -142,7 +142,7 @@ TEST(Dialer, HandsOverOnlyWhatTheServiceConsentsTo) {
   }
 }
 
-/// Until its proof is sent the service cannot have taken the connection, and this side may change its mind.
+/// The service cannot take the connection before this side sends its proof, and the dialler's owner may forbid that.
 TEST(Dialer, GivesNoProof_WhereItsOwnerForbidsIt) {
   const Listener open = here();
   std::thread server([&] {

@@ -12,7 +12,7 @@
 namespace sinew {
 namespace {
 
-/// Two streams that are joined.
+/// Two streams that are connected to each other.
 struct Joined {
   static FramedStream end_of(int descriptor, std::size_t longest) {
     return {Socket(FileDescriptor(descriptor), Socket::End::Connects, nullptr), longest};

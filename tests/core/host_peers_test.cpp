@@ -40,7 +40,7 @@ std::uint64_t value_of(const Bytes& b) {
   return value;
 }
 
-/// Every rank writes its number into its shared segment; all read all.
+/// Every rank writes its number into its shared segment and reads the numbers of all ranks.
 void read_each_other(const Exchange& world) {
   HostPeers peers(world, "here", Deadline::after(30s));
   ASSERT_EQ(peers.ranks().size(), static_cast<std::size_t>(world.size));

@@ -25,7 +25,7 @@ SocketAddress loopback(const ListeningPort& port) {
   return SocketAddress::parse("127.0.0.1:0").with_port(port.number());
 }
 
-/// Connects once. Errors: Error where that fails.
+/// Makes one attempt to connect. Errors: Error if this fails.
 Socket connect(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
   return dial({.paths = {{loopback(port)}}, .keys = {secret, nullptr}, .claim = claim},
               [](const Dialer::Failure& f) { return Dialer::Next{.end = Status(Code::PeerLost, f.text)}; })
@@ -102,7 +102,7 @@ TEST(ListeningPort, RefusesAnUnknownService_LikeAWrongSecret) {
   EXPECT_EQ(taken.count(), 0U);
 }
 
-/// A peer that knows the port's number may come before the service.
+/// A peer that knows the port's number may connect before the service has begun.
 TEST(ListeningPort, LetsConnectionsWait_UntilTheFirstServiceHasBegun) {
   EventLoop loop;
   ListeningPort port(loop, listen_on(SocketAddress::parse("127.0.0.1:0")), nullptr);
@@ -134,7 +134,7 @@ TEST(ListeningPort, IsOneForAllSettingsThatItSuits) {
   const auto next = static_cast<std::uint16_t>(n + 1);
   try {
     EXPECT_NE(port_of_process({.range = std::pair(next, static_cast<std::uint16_t>(n + 99))}), port);
-  } catch (const Error&) {  // all of these are in use: it has asked for another
+  } catch (const Error&) {  // all ports of the range are in use
   }
 }
 
@@ -150,7 +150,7 @@ TEST(ListeningPort, RejectsASecondServiceOfOneClaim_AndAnEmptySecret) {
   EXPECT_THROW(static_cast<void>(port->serve({.service = kService, .to_rank = 9}, {}, ignore)), Error);
 }
 
-/// Four Worlds with secrets of their own, two ranks of each in this process. One World ends while others connect.
+/// Four Worlds have a secret and two ranks each in this process. One World ends while peers connect to all of them.
 TEST(ListeningPort, FourWorldsWithEightRanks_OneEndsWhileOthersConnect) {
   constexpr int kWorlds = 4;
   constexpr int kRanks = 2;
@@ -211,7 +211,7 @@ TEST(ListeningPort, FourWorldsWithEightRanks_OneEndsWhileOthersConnect) {
   EXPECT_GT(refused_of_last, 0);
 }
 
-/// The port lets go of its connections where a service ends within its own call.
+/// A service may end itself while the port gives it a connection. The port then refuses later connections.
 TEST(ListeningPort, ServiceMayEndItselfInItsCall) {
   const auto port = port_of_process({});
   const Bytes secret = random_secret();

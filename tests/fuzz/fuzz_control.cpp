@@ -37,7 +37,7 @@ void take(LinkFrame type, std::span<const std::byte> bytes) try {
 
 }  // namespace
 
-/// Bytes of a peer that has been authenticated.
+/// The input is what an authenticated peer sends.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();

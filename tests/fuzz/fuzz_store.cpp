@@ -15,7 +15,7 @@
 
 namespace {
 
-/// Bytes that a request may have here. No announced length may make the server keep more.
+/// The most bytes that a request may have here. The server must never keep more, whatever length a request states.
 constexpr std::size_t kLongestRequest = 4096;
 
 void drain(int socket) {
@@ -24,7 +24,7 @@ void drain(int socket) {
   }
 }
 
-/// Requests of a client that was authenticated, or that is of the same user.
+/// Serves the bytes as requests of a client that has been authenticated, or that belongs to the same user.
 void serve(const std::uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();

@@ -190,8 +190,8 @@ void Mix::next_generation() {
   use_all_connections();
 }
 
-/// Connections are made beside the calls. This ends when each pair of ranks has its own and the number of descriptors
-/// no longer changes.
+/// The control thread makes connections while calls run. This function returns when each pair of ranks has a connection
+/// and the number of descriptors no longer changes.
 void Mix::use_all_connections() {
   doing_ = "a message in each pair";
   Communicator& all = world_->communicator();
@@ -206,7 +206,7 @@ void Mix::use_all_connections() {
     works.push_back(all.send(out, r, 1));
   }
   for (Work& w : works) w.get();
-  // Connections that gave way to others of their pair are closed meanwhile.
+  // Both ranks of a pair may have connected. The connections that they do not keep are closed in this loop.
   constexpr int kEqual = 6;
   constexpr int kMost = 100;
   std::int64_t last = -1;

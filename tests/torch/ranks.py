@@ -143,10 +143,10 @@ def fork(body, place):
 
 def use_device(rank):
     """Makes the calling thread work on the device of that rank. Each thread has its own default device."""
-    if DEVICE != "cpu":  # to set the CPU would cost each call of torch a few microseconds
+    if DEVICE != "cpu":  # a default device, even the CPU, costs each call of torch a few microseconds
         torch.set_default_device(DEVICE)
     if DEVICE == "cuda" and torch.cuda.is_available():
-        torch.cuda.set_device(rank % torch.cuda.device_count())  # DeviceMesh would take LOCAL_RANK
+        torch.cuda.set_device(rank % torch.cuda.device_count())  # otherwise DeviceMesh uses LOCAL_RANK
 
 
 def rank_main(body, place):

@@ -39,7 +39,7 @@ TEST(TcpPeerLost, NobodyListens_NamesRankAndAddress) {
   EXPECT_NE(r.status.message().find(where), std::string_view::npos) << r.status.message();
 }
 
-/// The process listens still, for another World.
+/// The process still listens, because rank 0 uses the same port.
 TEST(TcpPeerLost, WorldThatHasEnded_NamesRankAndAddress) {
   auto a = tcp::make_transport(options_of(0));
   auto b = tcp::make_transport(options_of(1));
@@ -88,8 +88,7 @@ TEST_P(TcpHalfClosed, IsLostWithinSecondsWithItsAddress) {
 }
 INSTANTIATE_TEST_SUITE_P(AnySocket, TcpHalfClosed, testing::Values(0u, 1u, 2u, 3u));
 
-/// A killed process, in the middle of a large message.
-/// An address through a pipe; fails the test where none comes.
+/// Reads an address from a pipe. The test fails if none comes.
 Address read_address(int pipe_end) {
   Address address(4096);
   const ssize_t n = ::read(pipe_end, address.data(), address.size());
@@ -98,11 +97,13 @@ Address read_address(int pipe_end) {
   return address;
 }
 
+/// A process is killed in the middle of a large message.
 TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
   int to_parent[2], to_child[2];
   ASSERT_EQ(::pipe(to_parent), 0);
   ASSERT_EQ(::pipe(to_child), 0);
-  // Before this process has a control thread: under the thread sanitizer a child of several threads makes none.
+  // The fork comes before this process has a control thread. Under the thread sanitizer, the child of a process with
+  // several threads cannot start threads.
   const pid_t child = ::fork();
   if (child == 0) {
     ::close(to_child[1]);
@@ -116,7 +117,7 @@ TEST(TcpPeerLost, KilledPeer_EndsEverythingAndLaterOperationsToo) {
     to_a->recv({view(large)}, user(2), r);
     for (;;) b->progress();
   }
-  ::close(to_parent[1]);  // a child that dies ends the read
+  ::close(to_parent[1]);  // so the read ends if the child dies
   const auto a = tcp::make_transport(options_of(0));
   const Address mine = a->address();
   ASSERT_EQ(::write(to_child[1], mine.data(), mine.size()), static_cast<ssize_t>(mine.size()));

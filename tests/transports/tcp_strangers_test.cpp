@@ -85,7 +85,7 @@ TEST(TcpStrangers, FloodOfSilentConnections_DelaysButDoesNotEndTheJob) {
   EXPECT_TRUE(r.status.ok());
 }
 
-/// Another program has the port now. The rank gives up while it computes: it makes no progress meanwhile.
+/// Another program has the port now. The control thread gives up although this rank computes and makes no progress.
 TEST(TcpStrangers, ListenerThatClosesEveryConnection_IsGivenUp) {
   Watched w;
   const auto a = tcp::make_transport(options_of(0));
@@ -94,7 +94,7 @@ TEST(TcpStrangers, ListenerThatClosesEveryConnection_IsGivenUp) {
   to_b->recv({}, user(1), w);
   int closed = 0;
   const auto end = Deadline::after(seconds(30));
-  constexpr int kEnough = 2 * 10;  // two connections are made
+  constexpr int kEnough = 2 * 10;  // the endpoint dials two connections, ten times each
   while (closed < kEnough && !end.passed()) {
     while (FileDescriptor(::accept(closes.socket.get(), nullptr, nullptr))) ++closed;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -17,12 +17,12 @@ namespace sinew::tools {
 /// Measures one case in one World, size by size. All ranks make the same calls.
 class Bench {
  public:
-  /// `peer`: null where no peer is measured. `virtual_world`: null where ranks are where they are.
+  /// `peer`: null if no peer is measured. `virtual_world`: null if the ranks are not on a virtual cluster.
   /// Lifetime: `world`, `peer` and `virtual_world` outlive this object.
   Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, const VirtualWorld* virtual_world = nullptr);
 
   const RunFacts& facts() const noexcept { return facts_; }
-  /// Goes on with `options`, one of variants_of() the options that the constructor got.
+  /// Goes on with `variant`, one of variants_of() the options that the constructor got.
   void take_variant(const BenchOptions& variant) { options_ = variant; }
   /// Errors: UsageError on all ranks where a host has too little memory for the longest buffers.
   void require_memory();
@@ -35,7 +35,7 @@ class Bench {
   bool ranks_fit() const;
   /// Errors: UsageError on all ranks where one has no device.
   void make_device();
-  /// Ranks of this host, one of each process. All ranks of a virtual cluster are threads of one process.
+  /// The ranks of this host, but only one for each process: the ranks of a virtual cluster are threads of one process.
   std::vector<int> ranks_to_account() const;
   RingMemory allocate(std::size_t bytes);
 

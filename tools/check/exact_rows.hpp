@@ -29,8 +29,8 @@ class ExactRows {
 
   /// Writes `count` elements of `source`'s row (a rank or kCombined) from element `first` on.
   void write(std::byte* to, int source, std::uint64_t first, std::uint64_t count);
-  /// The number of elements, of `count`, that differ from that row; of coded data, by more than the codec's stated
-  /// error.
+  /// The number of elements among `count` that differ from the row of `source`. Coded data differ if their error is
+  /// larger than the codec states.
   std::uint64_t differing(const std::byte* found, int source, std::uint64_t first, std::uint64_t count);
 
  private:

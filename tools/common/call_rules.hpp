@@ -14,7 +14,7 @@ struct OptionFault {
   std::string problem;  ///< what was found and expected
 };
 
-/// Why there is no call with these options. Known before there are ranks. nullopt: there is such a call.
+/// Tells why no call can have these options. It can be asked before there are ranks. nullopt: there is such a call.
 std::optional<OptionFault> fault_of(Collective collective, DType dtype, ReduceOp op, Codec codec);
 
 }  // namespace sinew::tools

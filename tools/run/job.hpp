@@ -63,7 +63,7 @@ class Job {
   LinePrinter printer_;
   Bytes secret_;
   StoreServer store_;
-  std::optional<ListeningPort> port_;  // where ranks are on other hosts
+  std::optional<ListeningPort> port_;  // empty if all ranks are on this host
   ListeningPort::Service serves_store_;
   EventLoop::Watch signals_come_;
   std::uint16_t master_port_ = 0;

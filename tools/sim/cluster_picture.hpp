@@ -11,9 +11,9 @@
 
 namespace sinew::tools {
 
-/// The hosts with their ranks and NICs, the leaf switches and what joins these. Each link has the colour of its
-/// utilisation. A table of the kinds of links stands below. Of many hosts and ranks only the first are drawn, of a fat
-/// tree those of the first leaves; account() says how many are left out.
+/// The hosts with their ranks and NICs, the leaf switches and the links between them. Each link has the colour of its
+/// utilisation. A table of the kinds of links stands below. Of many hosts and ranks, only the first are drawn.
+/// In a fat tree, these are the hosts of the first leaves. account() says how many are left out.
 /// Lifetime: network and forecast outlive it.
 /// Shape:    the forecast has its link_bytes.
 class ClusterPicture {

@@ -19,7 +19,7 @@ struct SimulatedCall {
 std::string call_text(const SimulatedCall& call);
 /// "all_reduce of 64MiB on dgx-h100x8: 64 ranks, one_switch".
 std::string heading(const SimulatedCall& call, const Network& network);
-/// The table, with what is assumed of the cluster above it.
+/// The table. Above it are the figures of the cluster that are assumed.
 std::string as_table(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways);
 /// One JSON object on one line.
 std::string as_json(const SimulatedCall& call, const VirtualCluster& on, const std::vector<SimulatedWay>& ways);

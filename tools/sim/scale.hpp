@@ -38,7 +38,8 @@ struct Scale {
   std::vector<std::string> winners() const;
 };
 
-/// The numbers of hosts of a range of ranks such as "8..100000": by factors of two, and the largest.
+/// The numbers of hosts for a range of ranks such as "8..100000". The first is the smallest that fits the range, the
+/// next ones double, and the last is the largest that fits.
 /// Errors: Error{InvalidArgument} if the text is no range, or if no whole host has so few ranks.
 std::vector<int> hosts_of_scale(const std::string& range, const HostModel& host);
 

@@ -20,7 +20,7 @@ std::string title_of(const Scale& scale) {
                      scale.points.front().ranks, scale.points.back().ranks, form_text(scale.network));
 }
 
-/// "12.34 ", "~12.34 " of an approximation, with a star for the space if it is the fastest.
+/// "12.34 ", or "~12.34 " if the time is an approximation. A star replaces the space for the fastest candidate.
 std::string cell(const ScalePoint& point, const std::string& name) {
   const SimulatedWay* way = point.simulated(name);
   if (way == nullptr) return "- ";

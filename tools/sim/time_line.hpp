@@ -13,8 +13,8 @@
 
 namespace sinew::tools {
 
-/// What ranks do when: a lane for each simulated rank, with its sends, receives, copies and reductions. Of many ranks
-/// the first are drawn, of many spans the earliest; account() says what is left out.
+/// A picture with a lane for each simulated rank, which shows its sends, receives, copies and reductions over time. If
+/// there are too many, only the first ranks and the earliest spans are drawn. account() says what is left out.
 class TimeLine {
  public:
   explicit TimeLine(const Forecast& forecast);

@@ -36,7 +36,7 @@ std::string heading(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
   return text;
 }
 
-/// The columns of layouts side by side.
+/// An empty table with the columns that compare layouts.
 Table layouts_table() {
   const auto figure = [](const char* name, const char* below = "") {
     return Column{.name = name, .below = below, .align = Align::Right};

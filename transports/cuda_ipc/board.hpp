@@ -9,22 +9,23 @@
 
 namespace sinew::cuda_ipc {
 
-/// What a rank tells the others of its group, in host memory that only it writes. Fragments are numbered from 1 over
-/// the life of the group; the scratch memory and these words have room for two at a time.
+/// The words that a rank writes for the other ranks of its group, in host memory that only this rank writes. Fragments
+/// are numbered from 1 over the life of the group. The scratch memory and `fragments` have room for two at a time.
 struct alignas(64) Line {
   struct Fragment {
     std::atomic<std::uint64_t> history{0};  ///< Call::history of the call that the fragment belongs to
     std::atomic<std::uint64_t> fingerprint{0};
   };
   std::atomic<std::uint64_t> given{0};    ///< the last fragment that lies in this rank's scratch memory
-  std::atomic<std::uint64_t> reduced{0};  ///< ... whose part of this rank is reduced there
-  std::atomic<std::uint64_t> taken{0};    ///< ... that this rank has read from all others
+  std::atomic<std::uint64_t> reduced{0};  ///< the last fragment of which this rank has reduced its part there
+  std::atomic<std::uint64_t> taken{0};    ///< the last fragment that this rank has read from all other ranks
   Fragment fragments[2];
   std::atomic<std::uint64_t> left{0};  ///< 1: this rank reads nothing of the others any more
 };
 
-/// The lines of one group. This rank's stays in the shared segment until that ends: others may still look at it, for a
-/// rank that has its result may end its World. Thread: of the World's engine.
+/// The lines of one group. This rank's line stays allocated as long as the shared segment exists: a rank that has its
+/// result may end its World while other ranks still read its line.
+/// Thread: that of the World's engine.
 class Board {
  public:
   explicit Board(HostPeers& host)
@@ -33,7 +34,8 @@ class Board {
   Board& operator=(const Board&) = delete;
 
   std::uint64_t offset() const noexcept { return host_.shared_segment().offset_of(memory_); }
-  /// The line at an offset of the next rank's shared segment. Errors: System where its memory cannot be mapped.
+  /// Adds the next rank, whose line is at `offset` in its shared segment.
+  /// Errors: Error{System} if that memory cannot be mapped.
   void join(int world_rank, std::uint64_t offset) {
     lines_.push_back(reinterpret_cast<const Line*>(host_.memory_of(world_rank) + offset));
     ranks_.push_back(world_rank);

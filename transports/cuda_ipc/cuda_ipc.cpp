@@ -12,7 +12,7 @@ namespace sinew::cuda_ipc {
 namespace {
 
 constexpr Duration kMostPatience = std::chrono::seconds(2);
-constexpr Duration kInFlight = std::chrono::milliseconds(100);  // what a device has begun to read
+constexpr Duration kInFlight = std::chrono::milliseconds(100);  // for reads that a device has begun
 
 /// Collectives on the memory of CUDA devices, between the ranks of one host.
 class IpcFabric final : public Fabric {

@@ -30,7 +30,8 @@ std::string text(const Bytes& b) { return {reinterpret_cast<const char*>(b.data(
 
 }  // namespace
 
-// A card: the line's offset in this rank's shared segment, then the scratch memory's. Shorter than that: a reason.
+// A card has the offset of the rank's line in its shared segment, followed by the card of the scratch memory. A shorter
+// text is the reason why the rank cannot take part.
 Bytes IpcOffload::present(int device) noexcept {
   try {
     scratch_ = std::make_unique<Scratch>(runtime_, device);

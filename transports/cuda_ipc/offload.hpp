@@ -23,18 +23,18 @@ struct RetainedMemory {
   bool failed = false;  ///< nobody begins to read any more
 };
 
-/// Collectives on device memory between the processes of one host: every rank copies its contribution, in fragments,
-/// into scratch memory that all have mapped; when all have, each takes what it needs by its own kernels. Ranks meet in
-/// host memory, and a phase is over when its event is: no kernel ever waits for another process's, which on a shared
-/// device could not run.
-/// Errors: Mismatch where another rank made another call.
-/// Cost:   two phases a fragment, three for long all_reduces, where each rank reduces its part and takes the others'.
-///         Where several processes share a device, each phase waits for the turns of all of them.
+/// Runs collectives on device memory between the processes of one host. Each rank copies its contribution, in
+/// fragments, into scratch memory that all ranks have mapped. When all ranks have copied a fragment, each rank's own
+/// kernels read what the rank needs. The host waits for the event of each phase and tells the other ranks through host
+/// memory. A kernel never waits for a kernel of another process, which on a shared device might not be running.
+/// Errors: Mismatch if another rank made another call.
+/// Cost:   two phases for each fragment. Long all_reduces take three: each rank reduces its part, then takes the
+///         others' results. If processes share a device, each phase waits until all of them have had their turn.
 /// Source: one-shot and two-shot all-reduce as in TensorRT-LLM and vLLM.
 class IpcOffload final : public CollectiveOffload {
  public:
   /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks, Unavailable.
-  /// `remains` takes what it leaves; it outlives this.
+  /// `retained`: receives the memory that this object leaves behind, and outlives this object.
   IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
              std::vector<RetainedMemory>& retained);
   ~IpcOffload() override;
@@ -57,11 +57,11 @@ class IpcOffload final : public CollectiveOffload {
   enum class Phase : std::uint8_t { Give, Given, Reduce, Reduced, Take, Taken };
   struct Shape {
     Blocks blocks;
-    std::uint64_t elements = 0;  // of a block in a fragment
+    std::uint64_t elements = 0;  // elements of a block in a fragment
     std::uint64_t fragments = 1;
     bool two_shot = false;
   };
-  /// A call in flight or in line.
+  /// A call that is in flight or waits for the calls before it.
   struct Running {
     CollectiveDesc desc;
     ConstBuffer in;
@@ -73,7 +73,7 @@ class IpcOffload final : public CollectiveOffload {
     DeviceMark* mark = nullptr;
     Completion* done = nullptr;
     Shape shape;
-    std::uint64_t fragment = 0;  // within the call
+    std::uint64_t fragment = 0;  // number of the fragment within the call, from 0
     std::optional<DeviceRuntime::Event> after;
     Status status{};
   };
@@ -112,7 +112,7 @@ class IpcOffload final : public CollectiveOffload {
   int sharers_ = 1;  // processes on one device
   StreamRef stream_;
   std::deque<Running> calls_;
-  std::uint64_t fragment_ = 1;  // the one in flight
+  std::uint64_t fragment_ = 1;  // number of the fragment in flight
   Phase phase_ = Phase::Give;
   std::optional<DeviceRuntime::Event> event_;
   Status ended_{};

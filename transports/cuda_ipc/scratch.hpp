@@ -11,10 +11,11 @@
 
 namespace sinew::cuda_ipc {
 
-/// Longest fragment of one rank's contribution, all blocks together.
+/// The most bytes in a fragment of one rank's contribution, all blocks together.
 inline constexpr std::size_t kFragmentBytes = std::size_t{8} << 20;
 
-/// Device memory of every rank of a group, mapped by all: two halves of kFragmentBytes each.
+/// The scratch memory of all ranks of a group, mapped by each of them. Every rank's scratch memory is device memory
+/// with two halves of kFragmentBytes each.
 class Scratch {
  public:
   /// This rank's own. Errors: Error{System} with the driver's words.

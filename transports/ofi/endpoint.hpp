@@ -13,11 +13,12 @@
 
 namespace sinew::ofi {
 
-/// One peer: frames and flows meet the matcher here.
+/// The endpoint to one peer. It connects frames and flows with the matcher.
 ///
-/// Its end: what the provider has of the users' buffers is taken back (fi_cancel), which receives allow until their
-/// message has come and sends never do. What it still has half a second later is cut off with the peer's connection
-/// where the provider can do that; else those operations end, and `closed` waits for the provider.
+/// When an endpoint ends, it first cancels the provider's operations on users' buffers (fi_cancel). Receives can be
+/// cancelled until their message has come, sends cannot. If operations remain after half a second, the endpoint cuts
+/// them off with the connection to the peer. Some providers cannot do that: then the users' operations end, and
+/// `closed` waits for the provider.
 class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
  public:
   OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key);

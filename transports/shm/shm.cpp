@@ -46,7 +46,7 @@ class ShmFabric final : public Fabric {
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
     const std::shared_ptr<SharedSegment> segment = host_.shared_segment_owner();
     const std::size_t alignment = huge ? kHugePage : page_bytes();
-    const bool fits = bytes <= segment->address_space_bytes();  // else it cannot be rounded up, and is refused as it is
+    const bool fits = bytes <= segment->address_space_bytes();  // else rounding up may overflow; allocate() throws
     const std::size_t whole = fits ? (bytes + alignment - 1) / alignment * alignment : bytes;
     std::byte* memory = segment->allocate(whole, alignment);
     if (huge) (void)madvise(memory, whole, MADV_HUGEPAGE);  // a wish

@@ -8,8 +8,8 @@
 
 namespace sinew::shm {
 
-/// Messages between ranks of one host. Its Port stays in the shared segment until that ends: peers may still look at
-/// it.
+/// Carries messages between ranks of one host. Its Port stays allocated as long as the shared segment exists, since
+/// peers may still read the Port.
 class ShmTransport final : public Transport {
  public:
   /// Errors: Error{System} when the shared segment is full.

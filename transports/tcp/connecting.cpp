@@ -12,7 +12,7 @@ struct Connecting::State {
 
   State(std::vector<Path> paths, int rounds, Events e) : redial(std::move(paths), rounds), events(std::move(e)) {}
 
-  /// A proof that was given for an attempt that has failed is void.
+  /// An attempt to connect has failed. A proof that was sent in this attempt does not count any more.
   void attempt_failed() {
     auto given = Proof::Given;
     proof.compare_exchange_strong(given, Proof::NotGiven);
@@ -23,11 +23,11 @@ struct Connecting::State {
   }
 
   std::atomic<Proof> proof{Proof::NotGiven};
-  Redial redial;                 // the control thread's
-  std::optional<Dialer> dialer;  // the control thread's
-  Events events;                 // the transport's thread's
-  bool given_up = false;         // the transport's thread's
-  bool over = false;             // likewise
+  Redial redial;                 // used by the control thread
+  std::optional<Dialer> dialer;  // used by the control thread
+  Events events;                 // used by the transport's thread
+  bool given_up = false;         // used by the transport's thread
+  bool over = false;             // used by the transport's thread
 };
 
 Connecting::Connecting(ControlThread& thread, Mailbox& mailbox, std::vector<Path> paths, const Keys& keys,

@@ -12,26 +12,26 @@
 namespace sinew::tcp {
 
 /// A connection to a peer that the control thread makes, while the thread of the transport computes.
-/// Thread: the transport's, which also gets the events, from the mailbox.
+/// Thread: the transport's. The events come on that thread, too, from the mailbox.
 class Connecting {
  public:
   struct Events {
     std::function<void(Socket socket)> connected;
-    std::function<void(const Status& why)> hopeless;  ///< PeerLost, or System for want of something here
+    std::function<void(const Status& why)> hopeless;  ///< PeerLost, or System if this process lacks a resource
   };
 
-  /// `rounds`: as Redial.
+  /// `rounds`: as for Redial.
   Connecting(ControlThread& thread, Mailbox& mailbox, std::vector<Path> paths, const Keys& keys, const AuthClaim& claim,
              int rounds, Events events);
-  /// Gives it up: neither event comes after this.
+  /// Gives the connection up. No event comes after this.
   ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
 
-  /// true: the peer cannot have taken the connection, and never will. false: it may have, for this side has proved that
-  /// it knows the secret.
+  /// Tries to withdraw the connection. true: the peer has not taken the connection, and never will. false: this side
+  /// has already authenticated, so the peer may have taken the connection.
   bool withdraw() noexcept;
-  /// Neither event has come.
+  /// True while the connection is being made and no event has come.
   bool active() const noexcept;
 
  private:

@@ -62,9 +62,9 @@ bool Link::wants(ChannelClaim claim) {
   if (p.lost || (p.socket && !replaces)) return false;
   // What went into a rail's first connection may not have come: that is found out once both sides have given it up.
   if (p.data && p.ended && p.data->has_written()) return false;
-  // Both sides connect. The lower rank's connection is the one, so that both decide alike. Before this side has given
-  // its proof the peer cannot have taken the connection, and it may lead nowhere while the peer's has come. Nor is it
-  // the one any more where the peer has lost it.
+  // Both sides connect. They keep the lower rank's connection, so that both decide alike. There are two exceptions.
+  // Until this side has sent its proof, the peer cannot have taken this side's connection, which may never succeed. So
+  // this side withdraws it and takes the peer's. The other exception is a peer that has lost this side's connection.
   if (!replaces && p.connecting && shared_.self.rank < peer_.rank && !p.connecting->withdraw()) return false;
   p.connecting.reset();
   disconnect(p);

@@ -20,8 +20,8 @@ class Mailbox final : Handler {
 
   /// Thread: any.
   void post(Call call);
-  /// Makes the calls of which poll() has told. After the socket events of the same batch, because a peer that connects
-  /// anew has closed its last connection before.
+  /// Makes the calls that are in the mailbox, if the poller has reported some. The socket events of the same poll are
+  /// handled before this, because a peer that connects anew has closed its last connection before.
   void deliver() {
     if (full_) make_calls();
   }

@@ -13,8 +13,8 @@ namespace {
 
 Dialer::Next give_up(std::string why, Code code = Code::PeerLost) { return {.end = Status(code, std::move(why))}; }
 
-/// Other threads or processes may give back what is lacking. An address to connect from that has gone is not lacking in
-/// this sense.
+/// True if a connection failed for lack of a resource that other threads or processes may free. EADDRNOTAVAIL means
+/// something else if the path names the address to connect from: this host has lost that address.
 bool is_shortage(int error, const Path& path) noexcept {
   switch (error) {
     case EMFILE:
@@ -39,7 +39,7 @@ Dialer::Next Redial::after(const Dialer::Failure& failure) {
     if (static_cast<Consent>(*failure.consent) == Consent::Closed) return give_up("it has closed its end");
     return {.path = failure.path, .pause = kWaitForTheirs};
   }
-  if (!is_by_peer(failure.error)) {  // by the network: somebody was there
+  if (!is_by_peer(failure.error)) {  // the network failed: there was a listener
     may_be_late_ = true;
     return next_path(failure);
   }
@@ -47,8 +47,9 @@ Dialer::Next Redial::after(const Dialer::Failure& failure) {
   return {.path = failure.path, .pause = kPause};
 }
 
-/// A side that has made a TLS connection or knows the secret is of the job. It has no place or no time now, or is
-/// another rank that has this address, too. A listener that closes because this side was late may be of the job, too.
+/// A listener has closed the connection before this side was authenticated. If it knows the secret or has made a TLS
+/// connection, it belongs to the job: it is busy now, or it is another rank with the same address. If this side was
+/// late, the listener may also belong to the job. After kClosings other such attempts, this side gives up.
 Dialer::Next Redial::closed_early(const Dialer::Failure& failure) {
   if (!failure.is_of_job && !failure.was_late && ++closings_ >= kClosings) {
     return give_up(

@@ -8,15 +8,17 @@
 
 namespace sinew::tcp {
 
-/// Decides whether and when a failed attempt to connect to a peer is followed by another. It gives up only when nobody
-/// listens at any address, or the listener is not the peer, or this process lacks for seconds what a connection takes.
-/// Every other attempt is repeated, because a peer that computes answers late. Where no kernel answers it gives up
-/// after so many rounds through all paths. An attempt whose path fails before the peer can have taken the connection
-/// gives way to the next path.
+/// Decides whether and when a failed attempt to connect to a peer is followed by another. There are no more attempts if
+/// - nobody listens at any address,
+/// - the listener is not the peer, or the peer has closed its endpoint,
+/// - this process lacks a resource for kShortage, or
+/// - paths have timed out in `rounds` rounds through all paths.
+/// Every other attempt is repeated, because a peer that computes answers late. If a path fails before the peer can have
+/// taken the connection, the next attempt uses the next path.
 class Redial {
  public:
   static constexpr auto kPause = std::chrono::milliseconds(200);
-  static constexpr int kClosings = 10;  ///< without an answer to the hello: another program has the port now
+  static constexpr int kClosings = 10;  ///< closings before the hello is answered: another program has the port
   static constexpr int kClosingsPerPath = 3;
   static constexpr auto kWaitForTheirs = std::chrono::seconds(5);
   static constexpr auto kShortage = std::chrono::seconds(5);
@@ -32,11 +34,11 @@ class Redial {
   Dialer::Next wait_for_resources(const Dialer::Failure& failure);
 
   const std::vector<Path> paths_;
-  int rounds_;                // left
-  int closings_ = 0;          // by what may be another program, and not because this side was late
-  int turned_away_ = 0;       // those, and by processes of the job
-  std::string refusals_;      // of the paths tried in this round
-  bool may_be_late_ = false;  // a path of this round has not answered in time
+  int rounds_;                // rounds that are left; kForever: no limit
+  int closings_ = 0;          // attempts that may have reached another program
+  int turned_away_ = 0;       // all attempts in which the listener closed early
+  std::string refusals_;      // why the paths tried in this round have failed
+  bool may_be_late_ = false;  // a path of this round has timed out
   Clock::time_point short_since_ = Clock::time_point::max();
 };
 

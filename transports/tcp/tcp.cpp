@@ -54,7 +54,8 @@ class TcpTransport final : public Transport {
   }
   ~TcpTransport() override {
     service_ = {};
-    shared_.thread->run([] {});  // the attempts of closed endpoints end before the mailbox that they would write to
+    // Waits until the control thread has ended the attempts of closed endpoints, which post into the mailbox.
+    shared_.thread->run([] {});
   }
   TcpTransport(const TcpTransport&) = delete;
   TcpTransport& operator=(const TcpTransport&) = delete;
@@ -128,7 +129,7 @@ std::unique_ptr<Endpoint> TcpTransport::connect(const Address& peer) {
   return endpoint;
 }
 
-/// Takes or refuses an authenticated connection, and says which.
+/// Takes or refuses an authenticated connection, and tells the peer which.
 void TcpTransport::admit(const AuthClaim& claim, Socket socket) {
   const int rank = claim.from_rank;
   const ChannelClaim channel = ChannelClaim::decode(claim.channel);

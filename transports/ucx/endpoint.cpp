@@ -185,7 +185,7 @@ void UcxEndpoint::return_credit(std::size_t charge) {
   if (now != 0) link_.post({.kind = FrameKind::Credit, .bytes = now});
 }
 
-/// Clears the next fragment, into the place that is idle.
+/// Tells the sender to send the next fragment. Precondition: one of s.fragments is idle.
 void UcxEndpoint::ask(Stream& s) {
   Stream::Fragment& fragment = s.fragments[s.fragments[0].state == Stream::State::Idle ? 0 : 1];
   fragment.offset = s.asked;
@@ -220,7 +220,7 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   if (s.in_fragments && fragment.scratch == nullptr)
     fragment.scratch = static_cast<std::byte*>(shared_.pool.take(s.fragment_bytes));
   if (!waits_at_sender) {
-    // It came before what an earlier fragment still fetches, and is UCX's own again when this returns.
+    // This fragment came while an earlier one is still fetched. Its bytes belong to UCX again after this function.
     assert(s.in_fragments);
     std::memcpy(fragment.scratch, bytes, count);
     fragment.state = Stream::State::Here;

@@ -43,8 +43,8 @@ struct Request {
   RequestOwner* owner = nullptr;  ///< null: nobody, or nobody any more
   Completion* completion = nullptr;
   std::size_t bytes = 0;       ///< of the payload, or of the data
-  std::uint32_t stream = 0;    ///< of Fetch
-  std::uint32_t fragment = 0;  ///< of Fetch
+  std::uint32_t stream = 0;    ///< Fetch: number of the stream
+  std::uint32_t fragment = 0;  ///< Fetch: index in Stream::fragments
   What what = What::Frame;
   Frame frame{};  ///< UCX reads the header until it has sent it
   DataFrame data{};

@@ -18,7 +18,8 @@
 
 namespace sinew::ucx {
 
-/// A message on its way to this rank: cleared whole, or if it is reduced in two fragments at a time.
+/// A message on its way to this rank. The sender may send all of it at once. But if the message is reduced on arrival,
+/// the sender may send two fragments at a time.
 struct Stream {
   enum class State : std::uint8_t { Idle, Asked, Fetching, Here };
   struct Fragment {

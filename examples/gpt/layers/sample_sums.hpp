@@ -31,7 +31,7 @@ class SampleSums {
   SampleSums(sinew::Communicator& context, std::int64_t samples, const sinew::parallel::LeafRows& of_sample,
              int shared);
 
-  /// The pass in flight has these samples of the batch.
+  /// Begins a pass over these samples of the batch.
   void open(std::int64_t first_sample, int count) noexcept { first_ = first_sample, count_ = count; }
   /// What a pass gives to the gradient of a parameter: f(first row, to) writes that of a sample, whose rows begin
   /// there. Reports it, and adds the sum to what the store has when all samples have come.
@@ -52,7 +52,7 @@ class SampleSums {
     sinew::parallel::sum_leaf_rows(rows, of_sample_, columns, stride, to);
   }
   const sinew::parallel::LeafRows& of_sample() const noexcept { return of_sample_; }
-  /// Of the pass in flight, on this rank and those that share its layers.
+  /// The number of rows of the pass in flight, on this rank and on each rank that shares its layers.
   std::int64_t pass_rows() const noexcept { return count_ * of_sample_.rows; }
 
   // --- a pipeline whose ends are on two ranks --------------------------------------------------------------------

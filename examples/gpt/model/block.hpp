@@ -37,8 +37,8 @@ struct BlockSurroundings {
   ExpertsParts<T>* experts;                         ///< likewise
   const std::vector<sinew::parallel::AttentionMask>& masks;
   const TokenPlaces& places;
-  const Pass& pass;          ///< the one in flight
-  const double& loss_scale;  ///< of its gradients
+  const Pass& pass;          ///< the pass in flight
+  const double& loss_scale;  ///< scale of the gradients of that pass
   std::uint64_t seed;
 };
 

@@ -38,7 +38,8 @@ struct ModelRanks {
   Part part() const;
 };
 
-/// Which of a model's stages, and in which of its places for micro-batches that are in flight.
+/// A call of one stage of a model for one micro-batch. `slot`: the place in the stage's memory that the micro-batch
+/// uses while it is in flight.
 struct StageCall {
   int stage = 0;
   int slot = 0;

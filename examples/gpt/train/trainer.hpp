@@ -53,7 +53,7 @@ class Trainer {
   /// What it owns was filled with what it was after so many. Errors: as Optimizer::restore_steps.
   void restore_steps(std::int64_t done, std::int64_t of_optimizer);
 
-  /// That this rank has held at most: parameters, gradients, optimizer, what was in flight, activations.
+  /// The most bytes that this rank has held: parameters, gradients, optimizer state, exchanges in flight, activations.
   std::size_t most_held() noexcept;
 
   sinew::parallel::Job& job() noexcept { return job_; }

@@ -10,7 +10,7 @@
 namespace sinew::test {
 namespace {
 
-/// Two ranks: on one host, or one on each of two.
+/// Networks of two ranks, on one host or on two.
 std::vector<Network> pairs_of_ranks() {
   std::vector<Network> all{flat(2)};
   for (const HostModel& host : host_models()) {
@@ -23,7 +23,7 @@ std::vector<Network> pairs_of_ranks() {
   return all;
 }
 
-/// The model by which calls are predicted and the clock on which they are simulated must agree on a single message.
+/// The cost model and the simulator must give a single message the same time.
 TEST(NetworkCosts, AreWhatTheSimulatorTakesForOneMessage) {
   const Recipe message = *find_algorithm(Collective::Broadcast, "direct");
   for (const Network& network : pairs_of_ranks()) {

@@ -63,7 +63,8 @@ TEST(Simulate, AddsTheSumsOfARing_WhereTheyTakeTime) {
               IsWithin(0.01, (kRanks - 1) * (2 * kLatency + 4 * 40'000 / kRate)));
 }
 
-/// Its elements are encoded, sent as half the bytes, and decoded at the other end; the own ones meanwhile.
+/// A rank encodes its elements, sends half as many bytes, and decodes the elements that it has received. It decodes its
+/// own elements during the transfer.
 TEST(Simulate, TakesAPassOverTheElements_ToEncodeAndToDecode) {
   Network n = flat(2);
   n.reduce_bytes_per_s = 4 * kRate;
@@ -312,7 +313,8 @@ TEST(Simulate, GivesATimeLine_ThatEndsWhenTheCallDoes) {
   for (const Forecast::Span& span : f.time_line) EXPECT_LE(span.start, span.end);
 }
 
-/// At least four times as many as are in flight at a time; the more, the nearer.
+/// The simulator executes at least four times as many segments as are in flight at a time, and extrapolates the rest.
+/// The more segments it executes, the smaller is the error.
 TEST(Simulate, ExpectsLaterSegments_AtThePaceOfThoseBefore) {
   struct Row {
     std::string_view name;

@@ -1,4 +1,4 @@
-// What a World plans, costed on links: of plans of virtual clusters, which nobody has to run for that.
+// Plans of Worlds on virtual clusters, simulated on the links of a network without running them.
 #include <algorithm>
 #include <cmath>
 #include <memory>

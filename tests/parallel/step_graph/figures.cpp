@@ -7,7 +7,7 @@
 namespace sinew::parallel::test {
 namespace {
 
-/// By exchange: whether a signal comes between its start and the first gate, or the end, that needs it.
+/// The number of exchanges without a signal between their start and the first gate that needs them, or the end.
 std::int32_t exposed_in(const StepGraph& graph) {
   std::int32_t exposed = 0;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {

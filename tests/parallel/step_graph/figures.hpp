@@ -9,9 +9,10 @@ namespace sinew::parallel::test {
 /// Figures by which tests judge a graph.
 struct StepFigures {
   std::int32_t exchanges = 0;
-  /// Moved by all exchanges together, counting whole tensors.
+  /// The bytes that all exchanges together move, counted as whole tensors.
   std::int64_t bytes = 0;
-  /// The most bytes between start and Free at a time, or between start and Wait if nothing frees them.
+  /// The most bytes that are held at a time. A tensor is held from the start of its exchange to Free, or to Wait if
+  /// nothing frees it.
   std::int64_t bytes_in_flight = 0;
   /// Exchanges without a signal of the engine before the next gate that needs them, or before the end.
   std::int32_t exposed = 0;

@@ -116,8 +116,8 @@ def sparse_all_reduce(place):
 
 @case(sums="none")
 def messages(place):
-    """A ring with blocking calls, one with isend and irecv, and a batch of both. On the CPU with tags: torch's NCCL ignores
-    them, and pairs messages in the order of the calls."""
+    """A ring with blocking calls, one with isend and irecv, and a batch of both. Only the CPU's messages match by tag:
+    torch's NCCL ignores tags and pairs messages in the order of the calls."""
     right, left = (place.rank + 1) % place.size, (place.rank - 1) % place.size
     mine = numbers(place, torch.float32)
     found = [torch.zeros_like(mine) for _ in range(4)]

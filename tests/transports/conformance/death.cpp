@@ -40,7 +40,7 @@ void greet(Rank& me) {
   me.wait(send, "the greeting to go");
 }
 
-/// Rank 1: a message in flight in each direction, then the end.
+/// Rank 1 kills itself with a message in flight in each direction.
 void die(Rank& me) {
   const std::vector<std::byte> out(kLarge);
   std::vector<std::byte> in(kLarge);

@@ -66,7 +66,7 @@ FaultInjector::FaultInjector(Transport& inner, const std::vector<Fault>& faults,
 
 FaultInjector::~FaultInjector() {
   constexpr int kTurns =
-      100;  // endpoints have ended, and with them what was in flight: it is known at the next progress
+      100;  // All endpoints have ended, and with them their messages. The next calls of progress() find these over.
   for (int turn = 0; turn < kTurns && !copies_.empty(); ++turn) {
     inner_.progress();
     copies_.remove_if([](const Copy& c) { return c.over; });

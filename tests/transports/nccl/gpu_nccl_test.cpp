@@ -98,7 +98,7 @@ TEST_P(GpuNccl, EveryCollectiveIsRight) {
     std::string wrong;
     const bool exact = std::has_single_bit(static_cast<unsigned>(world.size()));
     for (const CollectiveCase& c : pairwise_cases(world.size(), 1 << 20)) {
-      // NCCL multiplies by 1/P, rounded to the type, and adds then (docs/pitfalls.md): the next case allows for that.
+      // NCCL multiplies by 1/P, rounded to the type, before it adds (docs/pitfalls.md). The next test allows for that.
       if (reduces(c.collective) && c.op == ReduceOp::Average && !is_integer(c.dtype) && !exact) continue;
       if (run_case(world.communicator(), c, ++salt, &where) != 0) wrong += "\n  " + c.to_string();
     }
@@ -106,7 +106,7 @@ TEST_P(GpuNccl, EveryCollectiveIsRight) {
   });
 }
 
-/// Each of P products and P - 1 sums is rounded once, and so is 1/P.
+/// The bound of the error: NCCL rounds 1/P, each of P products and each of P - 1 sums once.
 template <class Float>
 void require_average(Communicator& among, const OnDevice& where, DType dtype) {
   constexpr std::size_t kCount = 16384;

@@ -1,5 +1,5 @@
-// Holds transports/nccl/library/nccl_api.hpp against the header of NCCL itself. Compiled only where there is one;
-// nothing to run.
+// Compares transports/nccl/library/nccl_api.hpp with NCCL's own header, by static_assert. This file is compiled only if
+// that header is installed, and has nothing to run.
 #include <cstddef>
 #include <type_traits>
 

@@ -34,7 +34,7 @@ class ChildPair {
   Transport& transport() { return *transport_; }
   Endpoint& child() { return *child_; }
   pid_t pid() const { return pid_; }
-  /// Of the endpoint and the transport here, whatever they have in flight.
+  /// Ends the endpoint and the transport of this process, whatever they have in flight.
   void end() {
     child_.reset();
     transport_.reset();

@@ -1,4 +1,4 @@
-// A peer on this host that dies with messages in flight: the control plane closes its endpoint, and that must end.
+// A peer on this host dies with messages in flight. The control plane then closes its endpoint, and this must end.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

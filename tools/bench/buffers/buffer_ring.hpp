@@ -9,14 +9,14 @@
 
 namespace sinew::tools {
 
-/// Where the memory of a ring comes from: so many bytes, aligned to a page, alive as long as the pointer.
+/// The memory of a ring: the bytes that were asked for, aligned to a page. It lives as long as `hold`.
 struct RingMemory {
   std::byte* data = nullptr;  ///< for calls
   std::shared_ptr<void> hold;
   Place place{};
   std::byte* host = nullptr;  ///< where inputs are written and outputs read; null: `data` itself
-  /// Copy the first `bytes` bytes from the host to where calls find them, and what calls left back to the host. The
-  /// copy is complete on return. Empty where calls read and write the host's memory itself.
+  /// `give` copies the first `bytes` bytes from `host` to `data`, and `take` copies them back. The copy is complete on
+  /// return. Both are empty if calls use the host's memory itself.
   std::function<void(std::size_t bytes)> give{};
   std::function<void(std::size_t bytes)> take{};
 };
@@ -25,8 +25,8 @@ using RingAllocator = std::function<RingMemory(std::size_t bytes)>;
 /// Ordinary memory of this process; pages come when they are touched.
 RingMemory ordinary_memory(std::size_t bytes);
 
-/// Pairs of input and output. Calls go round over these pairs, so that a batch finds every buffer as its owner left it.
-/// Each pair lies on cache lines of its own. In place, both buffers are views of the larger one.
+/// Slots with a pair of an input and an output each. Every call of a batch uses the next slot, so that it finds buffers
+/// as the host left them. Each pair lies on cache lines of its own. In place, both buffers are views of the larger one.
 class BufferRing {
  public:
   /// There are as many slots as fit `most_bytes`, at least 1 and at most `most_slots`.
@@ -42,7 +42,7 @@ class BufferRing {
   /// The buffers that the host writes and reads between calls.
   Buffer host_in(std::size_t slot) const noexcept { return {host() + at(slot, in_offset_), in_bytes_}; }
   Buffer host_out(std::size_t slot) const noexcept { return {host() + at(slot, out_offset_), out_bytes_}; }
-  /// Copy the first `slots` slots, after the host has written them and before the host reads them.
+  /// Copy the first `slots` slots: give() after the host has written them, take() before the host reads them.
   void give(std::size_t slots) const {
     if (memory_.give) memory_.give(slots * stride_);
   }

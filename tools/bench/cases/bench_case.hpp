@@ -62,8 +62,8 @@ struct RankData {
   std::uint64_t in_place_at = 0;  ///< in place: where the smaller buffer lies in the larger
 };
 
-/// `count`: elements, as CollectiveDesc counts; for the point-to-point cases the elements of a message.
-/// `root`: of collectives that have one.
+/// `count`: number of elements, as CollectiveDesc counts them; in point-to-point cases the elements of a message.
+/// `root`: for collectives that have one.
 RankData data_of(const BenchCase& what, int rank, int ranks, std::uint64_t count, int root = 0);
 
 /// The parts of the v-forms grow with the rank. Part r of P has 2 (r + 1) / (P + 1) times `count` elements, rounded so

@@ -47,7 +47,7 @@ struct BenchOptions {
   std::vector<std::string> transports;     ///< empty: all
   std::string algorithm;                   ///< empty: as selected
   std::string peer;                        ///< empty: none
-  std::string cluster;                     ///< empty: the job; else virtual, with its ranks as threads
+  std::string cluster;                     ///< a virtual cluster, whose ranks are threads; empty: the job
   NetworkShape network;                    ///< of that cluster
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table

@@ -20,7 +20,7 @@ class LoadedPeer {
   LoadedPeer& operator=(const LoadedPeer&) = delete;
 
   const bench::Peer& functions() const noexcept { return *peer_; }
-  /// The ranks as the peer numbers them. They meet through the peer.
+  /// An exchange among the ranks, numbered as in the peer. It uses the peer's all-gather.
   Exchange exchange() const;
 
  private:

@@ -41,7 +41,7 @@ struct Measurement {
 Measurement measure(const ProtocolOptions& options, Ranks& ranks, NoiseGauge& noise, Workload& work, std::size_t slots,
                     Contestant& ours, Contestant* peer);
 
-/// Whether so many disturbed batches spoil the median of all, although they were repeated. Up to a quarter may stay.
+/// True if so many batches were delayed that the median of all batches is spoilt: more than a quarter.
 bool delays_spoil(std::size_t delayed, std::size_t batches) noexcept;
 
 /// The middle value; of an even number of values the mean of the middle two.

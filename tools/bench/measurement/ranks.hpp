@@ -5,7 +5,7 @@
 
 namespace sinew::tools {
 
-/// How the ranks of a measurement agree on what is not timed.
+/// The ranks of a measurement as they meet and exchange numbers. None of this is timed.
 class Ranks {
  public:
   virtual ~Ranks() = default;

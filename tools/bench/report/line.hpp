@@ -17,9 +17,9 @@ namespace sinew::tools {
 struct RunFacts {
   int ranks = 1;
   int hosts = 1;
-  std::string peer;             ///< its name and version; empty: none
-  std::string virtual_cluster;  ///< the cluster that ranks act as if they were on; empty: they are where they are
-  std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and what is taken instead
+  std::string peer;                    ///< its name and version; empty: none
+  std::string virtual_cluster;         ///< the virtual cluster on which the ranks are; empty: none
+  std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and the values that are used instead
   Network network{};                   ///< of that cluster
 };
 

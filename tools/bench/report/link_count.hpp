@@ -12,8 +12,8 @@
 
 namespace sinew::tools {
 
-/// Makes one call. Rank 0 gets what this call put on the links of the virtual cluster, beside what the simulator says
-/// of the same plan. All ranks call it together.
+/// Makes one call. Rank 0 gets the bytes that this call put on the links of the virtual cluster, and those that the
+/// simulator predicts for the same plan. All ranks call it together.
 std::vector<LinkLoad> count_links(const VirtualWorld& virtual_world, World& world, Ranks& ranks, const Plan& plan,
                                   const std::function<void()>& call);
 

@@ -15,7 +15,7 @@ namespace sinew::tools {
 namespace {
 
 constexpr double kMicro = 1e-3;
-/// Calls of a communicator that are in flight at a time and have threads of their own. Further calls share the last.
+/// The most threads that a communicator gets in the trace. If more calls are in flight at a time, they share the last.
 constexpr std::uint32_t kTracks = 64;
 
 class CallTrace {

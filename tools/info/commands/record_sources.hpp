@@ -19,9 +19,9 @@ struct JobRecords {
 /// Errors: Error{InvalidArgument} for a folder that cannot be read or has no records.
 std::vector<JobRecords> jobs_in_folder(const std::string& folder);
 
-/// Records in the memory of processes of this host that share them, by the parent of these processes.
+/// Finds records in shared memory of processes on this host. Processes with the same parent are one job.
 /// `only`: looks at these processes and at those that they started; empty: at all that this user may look at.
-/// Errors: Error{InvalidArgument} where there are no records, with what would make them visible.
+/// Errors: Error{InvalidArgument} if there are no records. The text says how to make records visible.
 std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only);
 
 }  // namespace sinew::tools

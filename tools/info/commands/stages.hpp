@@ -8,7 +8,8 @@
 
 namespace sinew::tools {
 
-/// The stages of a plan one after the other, in words. Empty: the plan has no stages (an offload, a world of one).
+/// The stages of a plan in words, in the order in which they run. Empty: the plan has no stages (an offload, a world of
+/// one).
 std::vector<std::string> stages_of(const Plan& plan, const Network& network);
 
 /// For each host the NICs whose ranks send to other hosts, ascending.

@@ -15,13 +15,13 @@ namespace sinew::tools {
 /// The plan that a job on a cluster would choose for a call. The cluster need not be here.
 struct VirtualPlan {
   Plan plan;
-  std::vector<std::string> stages;          ///< what runs one after the other, of a large call at a time
-  std::vector<std::vector<int>> nics_used;  ///< by host, those that send to other hosts
-  std::vector<TierLoad> loads;              ///< of one call, simulated; may be empty
-  std::optional<Forecast> simulated;        ///< of the same; nullopt where there are no loads
+  std::vector<std::string> stages;          ///< stages_of() the plan
+  std::vector<std::vector<int>> nics_used;  ///< by host: the NICs that send to other hosts
+  std::vector<TierLoad> loads;              ///< simulated, of one call; may be empty
+  std::optional<Forecast> simulated;        ///< the simulated time of the call; nullopt if there are no loads
 };
 
-/// `describe`: the call for so many ranks.
+/// Plans a call on a virtual cluster. `describe`: gives the call for a number of ranks.
 /// Lifetime: the counts of the call outlive this function.
 VirtualPlan plan_on(const std::shared_ptr<const VirtualWorld>& virtual_world,
                     const std::function<CollectiveDesc(int ranks)>& describe);

@@ -29,7 +29,8 @@ Availability can_run(const CollectiveDesc& desc, const Abilities& abilities, int
   if (desc.codec != Codec::None) return Availability::no("NCCL has no codecs");
   if (!reduces(desc.collective)) return Availability::yes();
   if (size_of(desc.dtype) == 2 && is_integer(desc.dtype)) return Availability::no("NCCL has no integers of 16 bits");
-  if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))  // nor what becomes of a NaN
+  // NCCL defines neither the order of its sums nor the results for NaNs.
+  if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))
     return Availability::no("NCCL promises no order of its sums");
   switch (desc.op) {
     case ReduceOp::BitAnd:

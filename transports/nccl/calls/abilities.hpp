@@ -6,9 +6,9 @@
 
 namespace sinew::nccl {
 
-/// What can_run() judges calls by. Equal on all ranks.
+/// The facts by which can_run() judges calls. They are equal on all ranks.
 struct Abilities {
-  int version = 0;             ///< of NCCL, as version_code
+  int version = 0;             ///< NCCL's version, as version_code() makes it
   int compute_capability = 0;  ///< the least of all ranks' devices
   Features features;
 };

@@ -5,9 +5,9 @@
 
 namespace sinew::nccl {
 
-/// NCCL's type that a call computes with.
+/// The NCCL type with which elements are reduced.
 DataType type_of(DType dtype) noexcept;
-/// The type that elements are moved as: 8-bit floats as bytes, because no version refuses those.
+/// The NCCL type as which elements are copied. 8-bit floats are copied as bytes, which every version of NCCL accepts.
 DataType type_to_move(DType dtype) noexcept;
 
 /// e4m3 or e5m2.

@@ -54,7 +54,7 @@ const char* way_of(Collective collective, const Features& has) noexcept {
     case Collective::AllToAll: return has.all_to_all ? "ncclAlltoAll" : kMessages;
     case Collective::Gather: return has.gather ? "ncclGather" : kMessages;
     case Collective::Scatter: return has.scatter ? "ncclScatter" : kMessages;
-    default: return kMessages;  // what is left of those that can_run takes
+    default: return kMessages;  // AllToAllV, GatherV, ScatterV: can_run() rejects all others
   }
 }
 

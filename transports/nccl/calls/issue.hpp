@@ -6,10 +6,11 @@
 
 namespace sinew::nccl {
 
-/// The names of the NCCL functions that run such a call, for a person.
+/// The names of the NCCL functions that run such a call, as users read them in a plan.
 const char* way_of(Collective collective, const Features& features) noexcept;
 
-/// `op`: made for the call; ignored where it does not reduce. Success and InProgress are good answers.
+/// Calls NCCL's functions for a call. `op`: the call's operator; ignored if the call does not reduce.
+/// Returns Success or InProgress if NCCL has accepted the call.
 Result issue(const Caller& caller, const Features& features, const NcclCall& call, RedOp op);
 
 }  // namespace sinew::nccl

@@ -5,8 +5,8 @@
 
 namespace sinew::nccl {
 
-/// The v-forms, for which NCCL has no functions: groups of functions that it has. As issue(); nothing is sent for parts
-/// that are empty.
+/// Like issue(), for the v-forms. NCCL has no functions for v-forms. So each v-form is a group of broadcasts, of
+/// reductions, or of messages: one for each part that is not empty.
 Result issue_v(const Caller& caller, const NcclCall& call, RedOp op);
 
 }  // namespace sinew::nccl

@@ -7,7 +7,7 @@ namespace sinew::shm {
 
 GroupState* GroupStates::obtain(std::size_t ranks) {
   give_back_unread();
-  // As it comes: it may have been a GroupState whose words a peer looks at once more.
+  // No constructor writes here: the memory may have held a GroupState whose words a late peer still reads.
   return reinterpret_cast<GroupState*>(segment_.allocate(group_state_bytes(ranks), page_bytes()));
 }
 

@@ -11,7 +11,8 @@ namespace sinew::shm {
 
 /// Allocates GroupStates and frees them when no peer reads them any more. A rank that ends a group writes kClosed into
 /// its `done` word and retires its group state. Late peers may still read that state. So its memory is freed only when
-/// each peer has closed its own state. A peer may even have freed its state, and then the stamp in it is gone.
+/// each peer has closed its own state. If a peer has freed its state, the `done` word there has another stamp, and the
+/// peer counts as closed.
 class GroupStates {
  public:
   explicit GroupStates(SharedSegment& segment) noexcept : segment_(segment) {}

@@ -8,12 +8,13 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/host/cpu.hpp>
 
-/// What the ranks of a group see of each other. One GroupState per rank and group, in that rank's shared segment: it
-/// alone writes it, the others read it through their mapping. Plain data, offsets and words with one writer.
+/// The memory through which the ranks of a group see each other. Each rank has a GroupState for each group, in its own
+/// shared segment. Only that rank writes the GroupState; the other ranks map it and read it. A GroupState holds plain
+/// data, offsets, and atomic words with one writer each.
 ///
-/// Call number s is announced in slot s % kRing. Nobody waits for an acknowledgement: a slot is written again only when
-/// every rank's `done` has passed the call it held, and as each announcement carries its writer's `done`, that is known
-/// without looking anywhere else as long as the ranks keep up with each other.
+/// Call number s is announced in slot s % kRing. Announcements are not acknowledged. A rank writes a slot again when
+/// the `done` words of all ranks have passed the call in that slot. Each announcement carries the `done` of its writer.
+/// So while ranks keep up with each other, the announcements tell which slots are free.
 namespace sinew::shm {
 
 inline constexpr std::size_t kRing = 32;
@@ -25,9 +26,9 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 /// How a rank lets the others at a buffer.
 enum class Access : std::uint8_t {
-  Staged,   ///< copied into its group state
-  Segment,  ///< lies in its shared segment, at this offset
-  Address,  ///< lies at this address: for threads of the same process, others ask the kernel
+  Staged,   ///< the rank has copied it into its group state
+  Segment,  ///< it lies in the rank's shared segment, at this offset
+  Address,  ///< it lies at this address; threads of the process read it there, other processes through the kernel
 };
 
 /// Where a rank's buffers are, for calls that read them in place.
@@ -45,7 +46,9 @@ struct alignas(kCacheLine) FlagLine {
   Word stamp;  ///< salt and sequence of the call
   Fingerprint fingerprint;
   std::uint32_t history;  ///< upper half of Call::history: every earlier difference shows here, whatever way it took
-  std::uint32_t done;  ///< low half of the last call that the writer has finished reading (Protocol::Tree: its subtree)
+  /// The low half of the number of the last call that the writer has finished reading. Protocol::Tree: the last call
+  /// that all ranks of its subtree have finished reading.
+  std::uint32_t done;
   std::array<std::byte, kInlineBytes> payload;
 
   /// `done` in full; the line is of that call.
@@ -72,14 +75,14 @@ struct GroupState {
   LoneWord taken;    ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
   LoneWord pulled;   ///< chunks of everybody's results copied, over all calls
   LoneWord reading;  ///< threads of one process: 1 while it reads buffers of the others
-  std::array<Slot, kRing> results;  ///< Protocol::Tree: what comes down to this rank's children
+  std::array<Slot, kRing> results;  ///< Protocol::Tree: results that this rank passes to its children
 };
 
-/// Behind the GroupState: kStages stages of inputs and of results for Protocol::Chunks, then slots for Protocol::Slot.
-/// Touched only when used.
+/// The memory behind a GroupState has kStages stages of inputs and kStages stages of results for Protocol::Chunks.
+/// Behind them are the staging slots for Protocol::Slot and Protocol::Parts. The kernel provides pages on first use.
 inline constexpr std::size_t kStages = 3;
-inline constexpr std::size_t kStageBytes = 512 << 10;                                ///< one chunk for each reader
-inline constexpr std::size_t kResultBytes = 256 << 10;                               ///< one chunk
+inline constexpr std::size_t kStageBytes = 512 << 10;   ///< a stage of inputs: a chunk for each reader
+inline constexpr std::size_t kResultBytes = 256 << 10;  ///< a stage of results: one chunk
 inline constexpr std::size_t kStagesAt = (sizeof(GroupState) + 4095) / 4096 * 4096;  // not a page
 inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
 inline constexpr std::size_t kSlotsAt = kResultsAt + kStages * kResultBytes;

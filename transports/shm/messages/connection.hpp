@@ -20,7 +20,8 @@ struct Hub {
   std::uint8_t generation;
   std::uint64_t salt;  ///< of all rings that this rank writes
   Port* port = nullptr;
-  /// Ordinary memory of messages of these lengths is read through the kernel rather than streamed into the ring.
+  /// Messages from ordinary memory are read through the kernel if they have at least the first and less than the second
+  /// number of bytes. All others are streamed into the ring.
   std::atomic<std::uint64_t> read_from_bytes{~std::uint64_t{0}};
   std::atomic<std::uint64_t> read_to_bytes{~std::uint64_t{0}};
   std::uint64_t proof = 0;  ///< Port::proof, in ordinary memory

@@ -10,7 +10,7 @@
 
 namespace sinew::shm {
 
-/// What one rank writes for one peer, in its own shared segment. Behind it lies the ring to the peer.
+/// The words that one rank writes for one peer, in its own shared segment. The ring to the peer lies behind the box.
 struct Box {
   LoneWord consumed;  ///< lines of the peer's ring that are free again
   LoneWord returned;  ///< eager credit that is the peer's again, in all

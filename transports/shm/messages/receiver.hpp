@@ -13,8 +13,8 @@
 
 namespace sinew::shm {
 
-/// The receiving half of an endpoint. Bytes of small messages come in the ring. It reads a rendezvous message where it
-/// lies (registered memory, threads of one process, or through the kernel), or has the peer stream it into the ring.
+/// The receiving half of an endpoint. Small messages come in the ring. A rendezvous message is read where it lies
+/// (registered memory, threads of one process, or through the kernel). Otherwise the peer streams it into the ring.
 class Receiver final : MatcherWire {
  public:
   /// Both outlive it.
@@ -34,7 +34,8 @@ class Receiver final : MatcherWire {
   void eager(const Frame& frame) { matcher_.eager({{frame.tag}, frame.note, frame.bytes}, frame.payload()); }
   void requested(const Frame& frame);
   void streamed(const Frame& frame);
-  /// The peer has withdrawn a rendezvous message. A message that is granted finds that out by itself.
+  /// The peer has withdrawn a rendezvous message. Does nothing if this rank has granted the message before: then the
+  /// peer sends Gone, or the read in place finds the message withdrawn.
   void withdrawn(std::uint32_t id);
   /// The peer had withdrawn a message before it was granted.
   void gone(std::uint32_t receive);
@@ -81,7 +82,7 @@ class Receiver final : MatcherWire {
   std::optional<bool> may_read_;  // the peer's ordinary memory, through the kernel; empty: not tried
   std::uint64_t returned_ = 0;
   std::vector<Offer> offers_;
-  SlotTable<Completion> granted_;  // receives that are streamed into
+  SlotTable<Completion> granted_;  // receives whose bytes the peer streams
   std::deque<Pull> pulls_;
   bool claimed_ = false;  // the first of pulls_
   std::vector<std::byte> bounce_;

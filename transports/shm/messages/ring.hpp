@@ -14,10 +14,10 @@
 #include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
 
-/// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line that says what it
-/// is, and the lines of its payload right behind it. The receiver looks at the line where the next frame will begin:
-/// its stamp is the ring's random salt plus the frame's position since the beginning, which nothing that lay there
-/// before has but by a chance of 2^-64.
+/// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line with a header, and
+/// right behind it the lines of its payload. The receiver looks at the line where the next frame will begin. A frame
+/// has come when the stamp in that line is the ring's random salt plus the frame's position since the beginning. Older
+/// bytes in that line equal the stamp with a probability of 2^-64.
 namespace sinew::shm {
 
 inline constexpr std::size_t kFewestRingLines = 2048;
@@ -27,13 +27,13 @@ inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
 inline constexpr std::size_t kFragmentBytes = 8 << 10;
-/// Fragments of long messages are written past the caches from here on.
+/// Fragments of streamed messages are written past the caches if they have at least this many bytes.
 inline constexpr std::size_t kStreamFragmentBytes = 1 << 10;
 
 enum class FrameKind : std::uint8_t {
   Skip,      ///< nothing up to the end of the ring
   Eager,     ///< a message
-  Request,   ///< a message that stays where it is
+  Request,   ///< message `id` waits in the sender's memory
   Grant,     ///< send the bytes of message `id` as Data for `receive`
   Data,      ///< the next bytes for receive `id`
   Gone,      ///< there will be none for receive `id`: its message was taken back
@@ -45,16 +45,16 @@ enum class FrameKind : std::uint8_t {
 struct alignas(kCacheLine) Frame {
   Word stamp;
   FrameKind kind;
-  Access access;        ///< Request: of `place`
-  std::uint16_t lines;  ///< with its payload
+  Access access;        ///< Request: how to reach `place`
+  std::uint16_t lines;  ///< of the frame, its payload included
   std::uint32_t id;
   std::uint64_t tag;
   std::uint64_t note;
   std::uint64_t bytes;
   struct More {
-    std::uint64_t place;    ///< Request
-    std::uint32_t ticket;   ///< Request
-    std::uint32_t receive;  ///< Grant
+    std::uint64_t place;    ///< Request: offset or address of the message
+    std::uint32_t ticket;   ///< Request: index in Port::tickets of the sender
+    std::uint32_t receive;  ///< Grant: number of the receive
     Code why;               ///< Refuse
   };
   union {

@@ -122,7 +122,7 @@ void Sender::refused(const Frame& frame) {
   end(frame.id, std::move(status));
 }
 
-/// The send of a rendezvous message has ended, one way or the other.
+/// Ends the send of a rendezvous message, whether it succeeded or failed.
 void Sender::end(std::uint32_t id, Status status) noexcept {
   Completion* send = rendezvous_.erase(id);
   if (send == nullptr) return;
@@ -178,7 +178,7 @@ void Sender::end_waiting(const Status& reason) noexcept {
   streaming_.clear();
 }
 
-/// As stop_offering(), for every rendezvous message at once.
+/// Does what stop_offering() does, for all rendezvous messages at once. Ends the sends that the peer is not reading.
 void Sender::close(const Status& reason) noexcept {
   end_waiting(reason);
   const auto stand = [this](Completion& send, std::uint32_t id, Standing s) {

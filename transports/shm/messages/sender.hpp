@@ -12,8 +12,8 @@
 
 namespace sinew::shm {
 
-/// The sending half of an endpoint. It copies small messages into the ring, sends a request for the others, and streams
-/// those that the peer wants streamed.
+/// The sending half of an endpoint. It copies small messages into the ring. For other messages it sends a request, and
+/// streams them if the peer grants that.
 class Sender {
  public:
   /// Longer messages go by rendezvous.
@@ -23,19 +23,20 @@ class Sender {
   Sender(Connection& connection, FrameWriter& out) : connection_(connection), out_(out) {}
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done);
-  /// Sends what waits for room, and a fragment of each message that is streamed. Returns how many frames it sent.
+  /// Sends messages that have waited for room in the ring, and a fragment of each message that is streamed. Returns how
+  /// many frames it sent.
   int flush() noexcept;
   /// Some send has not ended.
   bool active() const noexcept { return !waiting_.empty() || rendezvous_.count() != 0; }
   bool wants_room() const noexcept { return !waiting_.empty() || !streaming_.empty(); }
 
   // Frames from the peer.
-  /// It wants the bytes of a rendezvous message.
+  /// The peer wants the bytes of a rendezvous message.
   void granted(std::uint32_t id, std::uint32_t receive);
-  /// It has read a rendezvous message.
+  /// The peer has read a rendezvous message.
   void taken(std::uint32_t id) noexcept { end(id, {}); }
-  /// It does not want a rendezvous message: to the sender that is an end like any other, unless both made different
-  /// calls.
+  /// The peer will not take a rendezvous message. The send ends with Mismatch if the two ranks made different calls.
+  /// Otherwise the send ends as if the peer had read the message.
   void refused(const Frame& frame);
 
   // Cancelling a send takes two steps. Between them the frames that have come must be handled: one of them may say that
@@ -72,7 +73,7 @@ class Sender {
   std::uint64_t credit_seen_ = 0;  // of Box::returned
   CompletionQueue waiting_;        // sends that have not found room
   SlotTable<Completion> rendezvous_;
-  std::vector<std::uint32_t> streaming_;  // ids of those that are granted
+  std::vector<std::uint32_t> streaming_;  // ids of messages that the peer has granted
 };
 
 }  // namespace sinew::shm

@@ -108,7 +108,7 @@ std::uint64_t Announcer::place_of(const void* memory, Access access) const noexc
                                    : reinterpret_cast<std::uint64_t>(memory);
 }
 
-/// What a call of Protocol::Slot or Protocol::Parts may put into the staging slots; 0: nothing.
+/// The bytes that a call of Protocol::Slot or Protocol::Parts puts into the staging slots; 0: none.
 std::uint64_t Announcer::staged_bytes(const PendingCall& call) noexcept {
   if (call.protocol == Protocol::Slot) return call.shown;
   const CallParts& parts = calls_.parts_of(call);

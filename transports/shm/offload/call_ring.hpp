@@ -20,7 +20,7 @@ class CallRing {
   bool empty() const noexcept { return oldest == next; }
   PendingCall& at(std::uint64_t sequence) noexcept { return calls_[sequence & (calls_.size() - 1)]; }
   const PendingCall& at(std::uint64_t sequence) const noexcept { return calls_[sequence & (calls_.size() - 1)]; }
-  /// What it gives and takes, if it is one of Protocol::Parts.
+  /// The parts that a call of Protocol::Parts gives and takes.
   CallParts& parts_of(const PendingCall& call) noexcept { return parts_[call.sequence & (parts_.size() - 1)]; }
   /// Room for the next call. Its sequence number is set. Cost: doubles the ring if that is full.
   PendingCall& add() {
@@ -44,7 +44,7 @@ class CallRing {
   }
 
   std::vector<PendingCall> calls_ = std::vector<PendingCall>(16);  // a power of two
-  std::vector<CallParts> parts_ = std::vector<CallParts>(16);      // of these
+  std::vector<CallParts> parts_ = std::vector<CallParts>(16);      // of the calls, at the same indices
 };
 
 }  // namespace sinew::shm

@@ -10,9 +10,9 @@ namespace {
 
 /// Fits the first cache with all that goes with it.
 constexpr std::uint64_t kHotBytes = 8 << 10;
-/// For parts of all ranks' inputs, where they are read through the kernel or scaled.
+/// The memory for copies of all ranks' inputs, which are needed if inputs are read through the kernel or scaled.
 constexpr std::uint64_t kBounceBytes = 512 << 10;
-/// Read from a rank in one step.
+/// The most bytes that are read from one rank in one step.
 constexpr std::uint64_t kAtOnceBytes = 4 << 20;
 constexpr std::uint64_t kLeastBounce = 4 << 10;  // not a page
 
@@ -155,7 +155,7 @@ void Chunks::stage() noexcept {
   say(members_.mine().staged, ++staged_);
 }
 
-/// Into my group state, for others to read.
+/// Copies bytes into this rank's group state, where other ranks read them.
 void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
   if (facts_.stream_from_bytes <= geometry_.chunk_bytes()) {
     stream_copy(to, from, bytes);
@@ -221,7 +221,7 @@ void Chunks::fetch(int rank) noexcept {
   const bool results = geometry_.shares_results();
   const Buffer& from = results ? p.out : p.in;
   const Range wanted = geometry_.wanted_by(results ? rank : members_.rank());
-  // What lies in place as a whole need not come in the parts that are staged.
+  // A staged input is read chunk by chunk. An input that is read where it lies may be read many chunks at once.
   const bool whole = !results && !from.staged && !in_place_swap_;
   const std::uint64_t chunks = whole ? std::max<std::uint64_t>(kAtOnceBytes / geometry_.chunk_bytes(), 1) : 1;
   const Range part = geometry_.part(wanted, p.fetched, chunks);

@@ -10,13 +10,13 @@
 
 namespace sinew::shm {
 
-/// Runs one call of Protocol::Chunks at a time. Three kinds of work, each in order of the chunks, each as soon as the
-/// words of the others allow it, so that the ranks work on different chunks at the same time:
-///   stage    copy my inputs where the others can read them (if they cannot where they lie);
-///   combine  my share of everybody's inputs;
-///   fetch    the others' results, or their inputs where nothing is reduced.
-/// A chunk of a buffer is overwritten only after everybody who reads it said so; in place needs no copy but where two
-/// ranks swap parts (all_to_all, which then stages).
+/// Runs one call of Protocol::Chunks at a time. Three kinds of work each go through the chunks in their order, as soon
+/// as the words of the other ranks allow it. So ranks work on different chunks at the same time:
+///   stage    copies this rank's inputs to its group state, unless the other ranks can read them where they lie;
+///   combine  combines this rank's share of all inputs;
+///   fetch    copies the other ranks' results, or their inputs if nothing is reduced.
+/// A chunk of a buffer is overwritten after all its readers have said that they have read it. A call in place needs a
+/// copy only if ranks swap parts: all_to_all then stages its inputs.
 class Chunks {
  public:
   Chunks(Members& members, const Facts& facts)
@@ -78,7 +78,7 @@ class Chunks {
   std::uint64_t base_ = 0;    ///< chunks of all earlier calls
   std::uint64_t staged_ = 0;  ///< of this call
   std::uint64_t combined_ = 0;
-  bool stages_ = false;  ///< my inputs go through the group state
+  bool stages_ = false;  ///< this rank's inputs go through its group state
   bool stages_results_ = false;
   bool in_place_swap_ = false;
   bool waits_for_first_ = false;  ///< reduce_scatter with out == in: rank 0 reads where my result goes

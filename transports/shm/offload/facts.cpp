@@ -129,7 +129,7 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) 
   if (shown <= kInlineBytes) return Protocol::Inline;
   if (shown <= kLinesBytes) return Protocol::Lines;
   if (is_from_root(desc.collective))
-    return shown <= kSlotMostBytes ? Protocol::Slot : Protocol::Chunks;  // the root runs ahead
+    return shown <= kSlotMostBytes ? Protocol::Slot : Protocol::Chunks;  // with Slot the root need not wait for readers
   const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
   const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
   return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Protocol::Slot

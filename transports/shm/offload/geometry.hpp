@@ -15,8 +15,9 @@ struct Range {
   std::uint64_t bytes = 0;
 };
 
-/// Who reads what of whom in a call of Protocol::Chunks: arithmetic that all ranks do alike.
-/// Every range is cut into chunks of the same length; all ranks count `chunks()` of them, some find less or nothing.
+/// Tells which ranges the ranks read from each other in a call of Protocol::Chunks. All ranks compute the same.
+/// Every range is divided into chunks of the same length. All ranks count `chunks()` chunks. The last chunks of a short
+/// range are shorter or empty.
 class Geometry {
  public:
   Geometry() = default;

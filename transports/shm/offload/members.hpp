@@ -19,14 +19,14 @@ namespace sinew::shm {
 /// One rank of the group as this rank sees it.
 struct Member {
   const GroupState* group_state = nullptr;
-  const std::byte* segment = nullptr;  ///< base of its shared segment, here
+  const std::byte* segment = nullptr;  ///< base of the rank's shared segment as mapped in this process
   HostWaker waker;
   pid_t pid = -1;
   bool same_process = false;
   std::uint64_t done = 0;  ///< the last call it is known to have finished reading
 };
 
-/// The ranks of one group, their group states, and this rank's own words in it.
+/// The ranks of one group with their group states, and the words that this rank writes into its own group state.
 class Members {
  public:
   /// Collective over context.exchange: two rounds, whatever goes wrong. Errors: the same on all ranks.
@@ -125,7 +125,8 @@ class Members {
   void meet(const std::vector<Bytes>& cards, const OffloadContext& context);
   std::string try_direct_reads(const std::vector<Bytes>& cards) const;
   bool refresh_done(std::uint64_t sequence) noexcept;
-  /// From its `done` word. Another stamp: it has even given its group state back.
+  /// Has the rank with this `done` word left the group? A word with another stamp means that the rank has even freed
+  /// its group state.
   bool left(std::uint64_t word) const noexcept {
     return (word & ~kSequenceMask) != salt_ || (word & kSequenceMask) == kClosed;
   }

@@ -86,7 +86,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.scaler = call.scaler;
   c.exposed = false;
   if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
-  if (c.protocol == Protocol::Tree) trees_.prepare(c);  // made here, where it may fail
+  if (c.protocol == Protocol::Tree) trees_.prepare(c);  // builds the tree while the call may still fail
   if (end_.ok()) announcer_.announce_waiting();
 }
 
@@ -128,7 +128,7 @@ bool ShmOffload::arm() noexcept {
   if (rank == members_.rank()) return false;
   const bool rooted = has_root(call.collective);
   if (call.protocol == Protocol::Chunks || (rooted && call.sequence % kRing == 0)) return true;
-  if (call.protocol == Protocol::Tree) return false;  // but along its edges, see advance_tree
+  if (call.protocol == Protocol::Tree) return false;  // advance_tree() waits along the edges of the tree
   if (!rooted) return true;
   return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
@@ -217,7 +217,7 @@ bool ShmOffload::meet(const PendingCall& call) noexcept {
     if (!awaits(call, met_)) continue;
     if (!members_.announced(met_, call.sequence)) return false;
     const FlagLine& line = members_.line_of(met_, call.sequence);
-    if (call.protocol == Protocol::Parts)  // the table of parts, and short ones themselves
+    if (call.protocol == Protocol::Parts)  // the table of parts, and short parts behind it
       fetch_lines(members_.slot_of(met_, call.sequence).payload.data(), 4);
     if (!agrees(call, line)) {
       abort(mismatch(call, met_));

@@ -50,11 +50,11 @@ class ShmOffload final : public CollectiveOffload {
   void disarm() noexcept override { members_.host().disarm(); }
 
  private:
-  /// Of the oldest call.
+  /// The stage of the oldest call.
   enum class Stage : std::uint8_t {
-    Announced,  ///< waiting for everybody's announcement
-    Moving,     ///< Protocol::Chunks or Protocol::Parts at work
-    Draining,   ///< this rank has all it needs, others still read its buffers
+    Announced,  ///< the call waits for the announcements that it needs
+    Moving,     ///< Protocol::Chunks or Protocol::Parts moves bytes, in steps
+    Draining,   ///< this rank has its result; other ranks still read its buffers
   };
 
   int advance() noexcept;

@@ -17,7 +17,7 @@ void assign(std::vector<Range>& row, std::span<const Extent> parts, std::uint64_
   for (const Extent& part : parts) row.push_back({part.first * each, part.count * each});
 }
 
-/// One part, given to or taken of all ranks, or one of them.
+/// Fills a row with the same part for all ranks, or for the rank `only`. only < 0: for all ranks.
 void assign_one(std::vector<Range>& row, int ranks, int only, Range part) {
   row.assign(static_cast<std::size_t>(ranks), only < 0 ? part : Range{});
   if (only >= 0) row[static_cast<std::size_t>(only)] = part;
@@ -99,7 +99,7 @@ int PartReader::step(const PendingCall& call, const CallParts& parts) noexcept {
   return 1;
 }
 
-/// Bytes of the rank's part that came.
+/// Fetches at most `most` bytes of a rank's part and returns how many. status_ tells if this has failed.
 std::uint64_t PartReader::fetch(const PendingCall& call, const CallParts& parts, int rank,
                                 std::uint64_t most) noexcept {
   const int me = members_.rank();

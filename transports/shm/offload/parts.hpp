@@ -13,20 +13,21 @@
 
 namespace sinew::shm {
 
-/// What one rank gives and takes in a call of Protocol::Parts, by the other's rank.
+/// The parts that one rank gives to each rank, and takes from each rank, in a call of Protocol::Parts.
 struct CallParts {
-  std::vector<Range> gives;     ///< of `in`; empty: nothing
-  std::vector<Range> takes;     ///< of `out`; empty: nothing
-  bool swaps = false;           ///< what comes in goes where others still read
-  std::vector<std::byte> copy;  ///< of `in`, where it swaps more than can be staged at once
+  std::vector<Range> gives;     ///< ranges of `in`, by rank; empty: this rank gives nothing
+  std::vector<Range> takes;     ///< ranges of `out`, by rank; empty: this rank takes nothing
+  bool swaps = false;           ///< parts that come in overwrite parts that other ranks still read
+  std::vector<std::byte> copy;  ///< a copy of `in`, if the rank swaps more than can be staged
   std::uint64_t element_bytes = 1;
 
-  /// What staging takes that others read, each part once and in lines of its own.
+  /// The bytes of staging memory for the parts that other ranks read. Each part is staged once, in cache lines of its
+  /// own.
   std::uint64_t given_bytes(const PendingCall& call, int rank) const noexcept;
   std::uint64_t end_of_gives() const noexcept;
 };
 
-/// Bytes of the cache lines that a part takes where it is staged.
+/// The bytes of the whole cache lines that a staged part takes.
 constexpr std::uint64_t in_lines(std::uint64_t bytes) noexcept {
   return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
 }
@@ -34,19 +35,21 @@ constexpr std::uint64_t in_lines(std::uint64_t bytes) noexcept {
 /// Of a v-form. Cost: allocates for more ranks than ever before, and a copy of `in` for a long exchange in place.
 void lay_out(const Call& call, const PendingCall& pending, int rank, int ranks, CallParts& parts);
 
-/// What a rank shows of its parts behind the flag line: one entry for each rank, and behind them parts that fit.
+/// An entry of the table of parts that a rank shows behind its flag line. The table has an entry for each rank. Parts
+/// that fit follow the table.
 struct PartEntry {
-  std::uint64_t place = 0;  ///< an offset in its shared segment, or an address: by the access that the flag line names
+  std::uint64_t place = 0;  ///< an offset in the owner's shared segment, or an address: Places::in_access tells which
   std::uint64_t bytes = 0;
 };
 inline constexpr std::size_t kMostPartRanks = kLinesBytes / sizeof(PartEntry);
 
-/// Fetches the parts of one call of Protocol::Parts, each as its owner lets at it: a bounded number of bytes per step.
+/// Fetches the parts of one call of Protocol::Parts, a bounded number of bytes per step. The owner of a part tells how
+/// other ranks reach it (Places::in_access).
 class PartReader {
  public:
   explicit PartReader(Members& members) : members_(members) {}
 
-  /// All whose parts this rank takes have announced the call.
+  /// Begins a call. Precondition: all ranks whose parts this rank takes have announced the call.
   void begin(const CallParts& parts);
   /// At most a MiB of the call that was begun: both may have moved since. Returns 1.
   int step(const PendingCall& call, const CallParts& parts) noexcept;
@@ -55,14 +58,15 @@ class PartReader {
   const Status& status() const noexcept { return status_; }
 
  private:
-  /// Whose part is next: this rank's own, then its right neighbour's, so that no two begin with the same one.
+  /// The rank whose part is next. This rank begins with its own part and goes on with its right neighbour's, so that no
+  /// two ranks read from the same rank at first.
   int next() const noexcept { return (members_.rank() + fetched_) % members_.count(); }
   std::uint64_t fetch(const PendingCall& call, const CallParts& parts, int rank, std::uint64_t most) noexcept;
   Status wrong_length(int rank, std::uint64_t sent, std::uint64_t expected) const;
 
   Members& members_;
-  int fetched_ = 0;         // ranks whose parts are here
-  std::uint64_t done_ = 0;  // bytes of it
+  int fetched_ = 0;         // number of ranks whose parts are complete here
+  std::uint64_t done_ = 0;  // bytes of the next part that are here
   Status status_;
 };
 

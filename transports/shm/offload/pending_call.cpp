@@ -16,7 +16,8 @@ void copy_unless_there(std::byte* to, const void* from, std::uint64_t bytes) noe
   if (to != from && bytes > 0) std::memmove(to, from, bytes);
 }
 
-/// Pairwise, through parts that stay in the first cache: `out` may be one of the later sources.
+/// Combines the sources pairwise, in a buffer that stays in the first-level cache. Only complete results are copied to
+/// `out`, since `out` may be one of the later sources.
 void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const* sources, int count,
                        std::uint64_t bytes) noexcept {
   alignas(kCacheLine) std::array<std::byte, 4096> part;  // not a page

@@ -9,7 +9,7 @@
 
 namespace sinew::tcp {
 
-/// Most rails of a pair of ranks.
+/// The most rails that a pair of ranks uses.
 inline constexpr std::size_t kMostRails = 8;
 
 /// One interface here, one of the peer's, on one network.

@@ -66,7 +66,7 @@ TEST(CollectiveCosts, OfAMessage_FollowItsRoute) {
   EXPECT_EQ(costs.message(128, kGiB), 0);  // nobody is there
 }
 
-/// Leaves of 4 hosts with 8 NICs of 50 GB/s each, and a quarter of that to the spine.
+/// Each leaf has 4 hosts with 8 NICs of 50 GB/s. Its links to the spine have a quarter of the rate of all these NICs.
 TEST(CollectiveCosts, OfAMessage_ShareTheLinksOfALeaf) {
   const CollectiveCosts costs(fat_tree(host_model("dgx-h100"), 8, 4, 4));
   EXPECT_NEAR(costs.message(8, kGiB), kGiB / 50e9, 1e-5) << "to a host of the same leaf";

@@ -33,8 +33,8 @@ std::vector<HostAddress> addresses_of(std::span<const Nic> nics, const std::stri
 void write(WireWriter& to, const HostAddress& address);
 HostAddress read_address(WireReader& from);
 
-/// Whether a cable or a switch joins the two, as far as the addresses tell. False where both hosts have the same
-/// address, as bridges of containers do.
+/// True if a cable or a switch joins the two, as far as the addresses tell. False if both hosts have the same address,
+/// as bridges of containers do.
 bool share_network(const HostAddress& a, const HostAddress& b);
 
 /// A link from one host's address to another's.

@@ -15,7 +15,8 @@ struct NamedInterfaces {
   std::vector<Finding> findings;  ///< a warning, where one is not there, is down or has no address
 };
 
-/// `names`: as in SINEW_INTERFACE. Names of RDMA devices are left to ofi where other names stand beside them.
+/// Looks at the interfaces that `names` lists, as SINEW_INTERFACE does. If one of them works, names of RDMA devices are
+/// no faults, since they are meant for ofi.
 NamedInterfaces look_at_named(std::span<const Nic> nics, const std::string& names);
 
 }  // namespace sinew::doctor

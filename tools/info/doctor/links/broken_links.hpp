@@ -14,7 +14,7 @@ namespace sinew::doctor {
 /// warning.
 std::vector<Finding> broken_links(const LinkTable& table);
 
-/// Finds hosts without a link to each other that could be tried; this fails a job. A host without a link to any other
+/// Finds pairs of hosts that have no link to try between them, which fails a job. A host that has no link to any other
 /// host is one finding.
 std::vector<Finding> unjoined_hosts(const LinkTable& table);
 

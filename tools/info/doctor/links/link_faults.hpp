@@ -11,7 +11,7 @@ std::string fault_of(const LinkResult& way);
 /// What to do about it.
 std::string cure_of(const LinkResult& way);
 
-/// Whether the kernel of this host refused the connection, so that no other host was waited for.
+/// True if the kernel of this host refused the connection at once, without waiting for the other host.
 bool fails_at_once(const LinkResult& way) noexcept;
 
 }  // namespace sinew::doctor

@@ -9,11 +9,10 @@
 
 namespace sinew::doctor {
 
-/// Measures links that look slow again, each alone, until they look slow no more or have been tried a few times. A link
-/// also looks slow if another process has taken the core meanwhile. All ranks call it together, with equal `results`,
-/// and end with equal results. `host`: this rank's; -1: it only waits. `probe`: called on the host where the link
-/// begins.
-/// Cost: three rounds of at most 16 probes, the first that are found; no round where nothing looks slow.
+/// Repeats the probes of links that look slow, one at a time. A link also looks slow if another process took the core
+/// during its probe. All ranks call this function together, with equal `results`, and end with equal results.
+/// `host`: the host of this rank; -1: this rank only waits. `probe`: called on the host where the link begins.
+/// Cost: up to three rounds, each of the first 16 links that look slow. Nothing if no link looks slow.
 void repeat_slow_links(const Exchange& exchange, int host, std::vector<LinkResult>& results,
                        const std::function<LinkResult(const LinkResult&)>& probe);
 

@@ -7,11 +7,12 @@
 
 namespace sinew::doctor {
 
-/// Whether this host has the memory that its ranks will take: by its control groups, by what is left, and by what the
-/// kernel promises. Fails a job only if it is known how much ranks take and no swap space makes up for what is missing.
+/// Checks if this host has the memory that its ranks will take. The limits are those of control groups, the memory that
+/// is available, and the memory that the kernel promises. A job fails only if it is known how much memory ranks take,
+/// and swap space does not make up for the rest.
 Finding check_memory(const HostLimits& host, const JobShape& job);
 
-/// Huge pages that lie unused in a pool, and transparent huge pages.
+/// Checks for huge pages that lie unused in a pool, and for transparent huge pages.
 Finding check_huge_pages(const HostLimits& host);
 
 }  // namespace sinew::doctor
