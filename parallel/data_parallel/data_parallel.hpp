@@ -112,7 +112,7 @@ class SINEW_API DataParallel {
   /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
   void updated();
 
-  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. If there are several
+  /// A Scope changes the kind of passes when it begins, and restores the earlier kind when it ends. If there are many
   /// scopes, the last one ends first. A scope ends between two passes. If an exception ends it within a pass, call
   /// abandon_step().
   class [[nodiscard]] SINEW_API Scope {
