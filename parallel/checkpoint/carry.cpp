@@ -58,7 +58,7 @@ struct AllHeld {
       parts.push_back(descriptions_from_text(text));
   }
 
-  /// Returns whether these ranks have each element of every item of which any rank has a part.
+  /// Returns whether the ranks that stay hold all elements, at this step, of every item of which any rank has a part.
   bool is_whole(std::int64_t step, const std::vector<bool>& stays) const {
     std::map<std::string_view, std::pair<const CheckpointItem*, std::vector<ElementRun>>> items;
     for (std::size_t r = 0; r < parts.size(); ++r) {

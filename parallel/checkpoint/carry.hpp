@@ -24,21 +24,21 @@ struct CarriedState {
   std::int64_t step = 0, optimizer_steps = 0;
 };
 
-/// Fills what all ranks want from what they hold, for any two layouts: a checkpoint without files. The state is that of
-/// the newest step of which the ranks together hold everything. If there is no such step, the result is empty and the
-/// wanted buffers are unchanged. It is for ranks that survived others: some of them may have ended a step that others
-/// have not, so their states may be of two steps.
+/// Fills the wanted parts of all ranks from the parts that ranks hold, for any two layouts: a checkpoint without files.
+/// The state is that of the newest step of which the ranks together hold everything. If there is no such step, the
+/// result is empty and the wanted buffers are unchanged. It is for ranks that survived others: some of them may have
+/// ended a step that others have not, so their states may be of two steps.
 /// Collective. No wanted buffer may be one that is held.
-/// Errors: InvalidArgument on all ranks alike, with the first rank that has a fault. For parts as require_valid, and
-///         for an item that is held in another shape or element type than it is wanted.
-/// Cost:   elements that a rank itself holds are copied. Each other element comes from one rank that has it. A text of
-///         all parts is on all ranks. 64 MiB of memory.
+/// Errors: InvalidArgument on all ranks alike, with the first rank that has a fault: a part that require_valid()
+///         refuses, or an item whose held and wanted shapes or element types differ.
+/// Cost:   elements that a rank itself holds are copied. Each other element comes from one rank that has it. Each rank
+///         gets a text of the parts of all ranks. 64 MiB of memory.
 SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 
 /// Chooses `leaving` ranks to go, so that the other ranks together hold a whole step, the newest one possible. The last
 /// ones of the ranks that are not needed go. If there is no such step, the last of all ranks go. Collective.
-/// Cost: a text of all parts on all ranks; a sweep of these parts for each rank.
+/// Cost: each rank gets a text of the parts of all ranks; a sweep of these parts for each rank.
 SINEW_API std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving);
 
 }  // namespace sinew::parallel

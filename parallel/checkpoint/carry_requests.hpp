@@ -27,12 +27,12 @@ struct CarryRequest {
 /// All pieces that a rank requests.
 struct CarryRequests {
   std::vector<std::vector<CarryRequest>> of_rank;  ///< by the rank that holds them, this rank included
-  bool is_whole = true;                            ///< somebody holds everything that is wanted
+  bool is_whole = true;                            ///< the ranks together hold everything that is wanted
 };
 
-/// Decides what `rank` requests of which ranks, so that it gets everything that it wants of a step. It asks itself
-/// first. The next ranks follow.
-/// of_ranks, steps: what each rank holds, and the step of that state.
+/// Decides what `rank` requests of which ranks, so that it gets everything that it wants of a step. It takes elements
+/// from its own parts first, then from those of the next ranks.
+/// of_ranks: for each rank, the parts that it holds. steps: the step of their state.
 /// Errors: InvalidArgument naming an item that is held in another shape or element type.
 CarryRequests carry_requests(int rank, const std::vector<std::vector<PartDescription>>& of_ranks,
                              const std::vector<std::int64_t>& steps, std::int64_t step,

@@ -14,11 +14,12 @@ namespace sinew::parallel {
 /// The contents of a checkpoint without its data.
 struct CheckpointContents {
   CheckpointMetadata metadata;
-  int ranks = 0;  ///< that saved the checkpoint
+  int ranks = 0;  ///< the number of ranks that saved the checkpoint
   std::vector<CheckpointItem> items;
 };
 
-/// folder: of one checkpoint, as step_folder names it.
+/// Reads the index of a checkpoint.
+/// folder: the folder of one checkpoint, as step_folder names it.
 /// Errors: InvalidArgument or System naming the file.
 SINEW_API CheckpointContents read_contents(const std::string& folder);
 

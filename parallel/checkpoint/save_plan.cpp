@@ -69,7 +69,8 @@ std::vector<std::int64_t> cuts_of(std::span<const HeldExtent> parts) {
   return cuts;
 }
 
-/// Parts that ranks have alike become equal extents.
+/// Finds the ranks that hold each extent. If ranks divide a box differently, their parts are first divided at all of
+/// their ends. So equal elements become equal extents.
 void find_holders(HeldItem& held) {
   std::ranges::stable_sort(held.parts, {},
                            [](const HeldExtent& p) { return std::tie(p.extent.box.first, p.extent.box.last); });
@@ -89,7 +90,8 @@ void find_holders(HeldItem& held) {
   }
 }
 
-/// First each rank gets what it alone has. Then the rank with least to write gets the largest part that several have.
+/// Chooses the writer of each extent. An extent that one rank alone holds is written by this rank. Then, the largest
+/// first, each other extent is written by that holder which has the fewest bytes to write so far.
 void choose_writers(std::map<std::string, HeldItem>& items, std::size_t ranks) {
   std::vector<std::uint64_t> load(ranks, 0);
   std::vector<std::pair<std::uint64_t, Holders*>> shared;

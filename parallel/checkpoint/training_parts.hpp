@@ -17,8 +17,8 @@ struct ParameterShape {
   Box box;  ///< the part of it that this rank's group has, such as a tensor-parallel part; no dimensions: all
 };
 
-/// The parts of a checkpoint of training on this rank: what it owns of each parameter `path`, and the optimizer's state
-/// for that, `optimizer.path.moment1`, `.moment2`, `.momentum` and `.master`.
+/// The parts of a training's checkpoint that this rank owns. The item `path` is a parameter. The items
+/// `optimizer.path.moment1`, `.moment2`, `.momentum` and `.master` are the optimizer's state for this parameter.
 /// Shape:    one entry of `shapes` for each parameter, or none at all. Without entries, parameters are flat and whole.
 /// Collective along the row's axes, between two steps.
 /// Lifetime: valid until the next step begins. The buffers are those of the strategy and the optimizer.

@@ -26,7 +26,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// Parts of values that are whole here.
+/// Returns a function that copies parts of parameters out of `values`, which are whole parameters.
 InitialValues copies_of(std::span<const ConstBuffer> values) {
   return [values](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
     const std::size_t element = into.bytes / static_cast<std::size_t>(last - first);
@@ -37,7 +37,8 @@ InitialValues copies_of(std::span<const ConstBuffer> values) {
 }  // namespace
 
 struct DataParallel::Start {
-  std::optional<std::span<const ConstBuffer>> values;  // whole, to be compared
+  // Whole parameters, which ranks compare. {}: ranks do not compare them.
+  std::optional<std::span<const ConstBuffer>> values;
   InitialValues initial;
 };
 
@@ -50,9 +51,9 @@ struct DataParallel::State {
   DataParallelOptions options;
   StepMemory memory;
   std::vector<std::string> units;
-  std::vector<std::vector<std::int32_t>> members;  // parameters of each
+  std::vector<std::vector<std::int32_t>> members;  // by unit: the numbers of its parameters
   std::optional<StepProtocol> protocol;
-  std::optional<Error> failed;  // what an exchange of this step ended with
+  std::optional<Error> failed;  // the error of an exchange of this step
   std::optional<PassRunner> synced, unsynced, forward;
   bool rebuilds = false;
   bool accumulated = false;
@@ -82,8 +83,9 @@ struct DataParallel::State {
 
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  /// Where an error unwinds the stack after the step has ended, nobody gives it up any more, and this rank makes no
-  /// other call: no rank is to wait for it in the mesh either.
+  /// If an exception destroys this object after the communicators of the step have ended, abandon_step() will not
+  /// follow, and this rank makes no further call. The destructor then also ends the groups of the mesh, because other
+  /// ranks may wait in them for this rank.
   ~State() {
     if (!protocol || protocol->ended().empty() || std::uncaught_exceptions() == 0) return;
     try {
@@ -113,7 +115,7 @@ struct DataParallel::State {
 
   bool is_idle() const noexcept { return synced->runner.idle() && unsynced->runner.idle() && forward->runner.idle(); }
 
-  /// From here on the protocol knows which calls are due.
+  /// Makes the protocol that refuses calls which are not due.
   void begin_protocol() {
     StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
                               .unused_are_zero = options.unused_are_zero,
@@ -126,8 +128,9 @@ struct DataParallel::State {
     memory.memory().follow(*protocol);
   }
 
-  /// A call that may wait for exchanges. Where somebody has ended one of the groups, or calls in one of them do not
-  /// match, ranks of the other groups are to learn of it, too.
+  /// Makes a call that may wait for exchanges. If the call fails because a rank has ended one of the step's groups, or
+  /// because calls in a group do not match, all groups of the step end. So the ranks of the other groups learn of the
+  /// failure.
   template <class Call>
   decltype(auto) exchanging(const Call& call) {
     try {
@@ -138,13 +141,15 @@ struct DataParallel::State {
       throw;
     }
   }
-  /// For a call of the step: it does not turn what has happened into a mistake of the caller.
+  /// The protocol, for a call of the step. If an exchange of this step has failed, throws its error. Otherwise the
+  /// protocol would refuse the call as a mistake of the caller.
   StepProtocol& calls() {
     if (failed) throw *failed;
     return *protocol;
   }
 
-  /// Known before the first step, and anew when gradients are added up for the first time.
+  /// Plans the memory of a step. Called before the first step, and again at the first no_sync(), from which on
+  /// gradients are added up.
   void plan_memory(bool accumulates) {
     accumulated = accumulates;
     memory.keep_to(parallel::plan_memory(parameters, row, options, mesh->shape(),
@@ -160,7 +165,8 @@ struct DataParallel::State {
     forward.emplace(forward_half(plan.graph), memory, parameters, units);
   }
 
-  /// Once: buckets in the order in which rank 0's gradients came.
+  /// Plans the step again, with buckets in the order in which rank 0 reported its gradients. Called once, after the
+  /// first step.
   void rebuild(std::vector<std::int32_t> order) {
     rebuilds = false;
     memory.take_from_first(order);
@@ -179,7 +185,8 @@ struct DataParallel::State {
     return order;
   }
 
-  /// Room for gradients that are scattered while the engine goes on: those being written, and as many in flight.
+  /// The bytes that whole gradients may take while they wait to be scattered. The default is twice the largest bucket:
+  /// the engine writes one while another is in flight. 0: there is no limit.
   std::size_t room_for_gradients() const {
     if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
     if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
@@ -188,7 +195,8 @@ struct DataParallel::State {
     return static_cast<std::size_t>(2 * largest);
   }
 
-  /// Before one more whole gradient is there: others are scattered first where they would be too many.
+  /// Called before a whole gradient is allocated. Waits for exchanges in flight until there is room for the gradient,
+  /// or until none is in flight.
   void make_room_for_gradient(std::int32_t parameter) {
     if (gradient_room == 0 || memory.has_gradient(parameter)) return;
     const auto bytes = static_cast<std::size_t>(memory.gradient_bytes(parameter));
@@ -198,7 +206,7 @@ struct DataParallel::State {
     });
   }
 
-  /// Counts gradients that were not reported as reported. They keep their values.
+  /// Reports the gradients of the parameters `of` that the engine did not report. They keep their values.
   void report_unused(PassRunner& pass, const std::vector<std::int32_t>& of) {
     for (const std::int32_t p : of) {
       const std::int32_t signal = pass.gradients[at(p)];
@@ -294,7 +302,7 @@ void DataParallel::after_backward(std::int32_t unit) {
   state_->calls().after_backward(unit);
   PassRunner& pass = state_->now();
   state_->exchanging([&] {
-    // The exchanges of the units below wait for this one's, so it cannot be left for the end.
+    // Exchanges start in the order of the graph. Those of the next units would wait for this unit's gradients.
     if (state_->options.unused_are_zero && state_->sharded.parameter == Held::Sharded)
       state_->report_unused(pass, state_->members[at(unit)]);
     pass.signal(pass.by_unit[at(unit)].after_backward);
@@ -356,10 +364,10 @@ void DataParallel::abandon_step() {
   try {
     const PassKind given_up = s.underway();
     s.runner_of(given_up).runner.abandon();
-    // Ranks that are further may sum already.
+    // Ranks that are ahead may already wait in the sums of the next pass, so this rank takes part in these sums.
     if (given_up == PassKind::Unsynced && s.unsynced->runner.graph().next_exchange() == 0) s.synced->runner.abandon();
   } catch (const Error& e) {
-    // A refused call has ended the groups: there are new ones in a moment.
+    // Aborted: a rank has ended the groups of the step. agree_or_regroup() below makes new ones.
     if (e.code() != Code::Aborted) failed = std::current_exception();
   } catch (...) {
     failed = std::current_exception();
@@ -382,7 +390,7 @@ void DataParallel::updated() {
     try {
       pass.runner.finish();
     } catch (const Error&) {
-      if (pass.runner.idle()) state_->memory.abandon();  // it is over, and nothing of it gets into the next one
+      if (pass.runner.idle()) state_->memory.abandon();  // the step has ended: drop its gradients
       throw;
     }
     if (state_->rebuilds) {

@@ -59,12 +59,12 @@ struct MemoryPlan;
 ///           next call that waits, and by all later ones.
 class SINEW_API DataParallel {
   struct State;
-  struct Start;  // what the values of parameters come from
+  struct Start;  // the source of the initial values of parameters
 
  public:
-  /// values: of each parameter. They are copied, and must be equal on all ranks along the row's axes. Collective over
-  /// these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and one for
-  /// reshard_axes.
+  /// values: one buffer for each parameter. The values are copied, and must be equal on all ranks along the row's axes.
+  /// Collective over these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and
+  /// one for reshard_axes.
   /// Errors: as plan_step. InvalidArgument for a wire that does not suit the gradients, and for a buffer of another
   ///         length than its parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or
   ///         parameters; it names the first difference.
@@ -97,8 +97,8 @@ class SINEW_API DataParallel {
   /// Reports that the gradient is complete. A parameter with several `uses` is reported once for each contribution.
   void gradient_ready(std::int32_t parameter);
 
-  /// Returns when all gradients are summed: the parts that this rank owns, by parameter, ascending. Under no_sync() the
-  /// result is empty, and the next forward pass may begin.
+  /// Waits until all gradients are summed. Returns the parts that this rank owns, in ascending order of parameters.
+  /// Under no_sync() the result is empty, and the next forward pass may begin.
   std::vector<OwnedPart> finish_backward();
   /// Gives the step up, wherever each rank is in it. The next step begins anew. Gradients that were added up since the
   /// last update are lost, and so is what error feedback has kept. All ranks along the row's axes call it before any of
@@ -112,7 +112,7 @@ class SINEW_API DataParallel {
   /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
   void updated();
 
-  /// Changes the kind of the passes while it lives, and restores the earlier kind at its end. If there are several
+  /// A Scope changes the kind of passes when it begins, and restores the earlier kind when it ends. If there are many
   /// scopes, the last one ends first. A scope ends between two passes. If an exception ends it within a pass, call
   /// abandon_step().
   class [[nodiscard]] SINEW_API Scope {

@@ -22,7 +22,7 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
 /// Errors: InvalidArgument naming the axis or group.
 void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph);
 
-/// The row and the options as text. All ranks must have the same.
+/// The row and the options as text, by which ranks compare them.
 std::string text_of(const DataRow& row, const DataParallelOptions& options);
 
 }  // namespace sinew::parallel

@@ -12,10 +12,11 @@
 
 namespace sinew::parallel {
 
-/// Returns on all ranks along these axes, or throws on all of them. `differs`: in how many of its groups this rank is
-/// suspected to differ from most ranks; `fault` then says how. 0: the fault is this rank's own.
-/// Errors: `fault` if there is one; InvalidArgument if another rank has one. Both carry the number, in the mesh, of the
-///         rank that stops the others.
+/// Returns on all ranks along these axes, or throws on all of them.
+/// differs: the number of groups in which this rank is a suspect (Difference::suspect, mesh/agreement.hpp). `fault`
+/// then describes the difference. If `differs` is 0, `fault` is an error of this rank alone.
+/// Errors: `fault` on a rank that has one; InvalidArgument on all other ranks. Both carry the number, in the mesh, of
+///         the rank that stops the others.
 void require_no_fault(Mesh& mesh, const std::vector<std::string>& axes, const std::optional<Error>& fault,
                       const CallOptions& options, int differs = 0);
 

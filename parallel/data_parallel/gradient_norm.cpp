@@ -15,10 +15,11 @@
 namespace sinew::parallel {
 namespace {
 
-/// Adds a square to a sum, rounded or exact.
+/// Adds the square of x to a sum. A sum in double is rounded, an ExactSum is exact.
 void add_square(double& sum, double x) noexcept { sum += x * x; }
 void add_square(ExactSum& sum, double x) noexcept { sum.add_square(x); }
-/// Sums over the same ranks. Sums of integers have one value, whatever their order.
+/// Replaces each sum by its total over the ranks. An ExactSum consists of integers, so its total does not depend on the
+/// order of the ranks.
 void sum_over(Communicator& ranks, std::span<double> sums, const CallOptions& options) {
   ranks.all_reduce(sums, ReduceOp::Sum, options).get();
 }
@@ -61,7 +62,7 @@ Sum sum_of_squares(const OwnedPart& part) {
   }
 }
 
-/// Ranks may wait in these for this one.
+/// Ends the groups of the mesh that are not the step's own, because other ranks may wait in them for this rank.
 void end_other_groups(DataParallel& data, Mesh& mesh, const std::string& why) {
   for (const std::string& axes : mesh.groups()) {
     Communicator& ranks = mesh.along(axes);
@@ -76,8 +77,8 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
     throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
                                                    spread.size(), data.parameters().size()));
   require_sums(data.protocol(), "gradient_norm()", parts);
-  // On all ranks alike, before any of them communicates.
-  std::vector<Communicator*> groups{nullptr};  // none: what each rank holds all of
+  // All ranks find the same groups, in the same order, before any of them communicates.
+  std::vector<Communicator*> groups{nullptr};  // null: for gradients that each rank holds whole
   for (const std::string& group : mesh.groups()) {
     Communicator* ranks = &data.along(mesh, group);
     if (std::ranges::find(groups, ranks) == groups.end()) groups.push_back(ranks);
@@ -95,7 +96,8 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
     sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares<Sum>(part);
   }
   if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);
-  // Every group, whether this rank has a part for it or not: ranks of other stages may.
+  // Ranks of other pipeline stages may have parts for groups for which this rank has none. So all ranks sum over every
+  // group.
   Sum all = sums[0];
   for (std::size_t g = 1; g < groups.size(); ++g) {
     sum_over(*groups[g], std::span<Sum>(&sums[g], 1), options);

@@ -12,15 +12,15 @@
 
 namespace sinew::parallel {
 
-/// The meaning of a configuration for data parallelism. The configuration must break no rule.
+/// The arguments of data parallelism for a configuration. The configuration must break no rule.
 struct DataStrategy {
   /// The dense factorisation. With replicas, dp is cut into "shard", whose ranks are near, and "replica".
   Factorisation shape;
-  std::vector<std::string> groups;  ///< of a mesh over all ranks
-  std::string ranks;                ///< the group that sums gradients, with all its axes
+  std::vector<std::string> groups;  ///< the groups of a mesh over all ranks
+  std::string ranks;                ///< all axes over which gradients are summed
   std::string samples;              ///< the axes along which ranks see different samples
   std::string context;              ///< the axes along which ranks share a sample
-  /// Axes of `context`: the ranks that share heads, and those of their ring. Empty: one rank.
+  /// The axes of `context` along which ranks share heads, and those along which they make a ring. Empty: one rank.
   std::string head_sharers, ring;
   DataRow row;
   DataParallelOptions options;  ///< gradients are sums over samples, to be divided by the number of samples

@@ -26,12 +26,12 @@ struct InvariantFacts {
   std::string why_not = "this engine has no such sums";  ///< empty: it has such sums
   /// The most ranks that may share layers and heads. All of them have equally many leaf blocks.
   int most_tp = 1;
-  std::int64_t most_cp = 1;  ///< ranks that share a sample, likewise
+  std::int64_t most_cp = 1;  ///< the most ranks that may share a sample, likewise
 };
 
 /// An engine's description of itself, before anything is made.
 struct EngineFacts {
-  std::vector<std::string> axes{"dp"};  ///< along which it can be cut: of tp, cp, dp, pp, ep, etp
+  std::vector<std::string> axes{"dp"};  ///< the axes along which it can be cut, out of tp, cp, dp, pp, ep, etp
   int most_tp = 1;                      ///< parts that layers can be cut into: attention heads
   int most_pp = 1;                      ///< stages that it can be cut into: blocks
   std::int64_t most_cp = 1;             ///< parts that a sample can be cut into: positions of a sequence
@@ -43,14 +43,14 @@ struct EngineFacts {
   /// Whatever else must be the same on all ranks, such as the model's shape and the data. It is compared before
   /// anything is made.
   std::string identity;
-  /// It gathers parameters and sums gradients stage by stage, when a schedule says so.
+  /// true: the engine gathers parameters and sums gradients stage by stage when a schedule says so.
   bool takes_stage_actions = false;
   std::string outer_unit;  ///< DataOptions::outer_unit, for a model without a pipeline
   InvariantFacts invariant{};
-  std::int64_t experts = 0;   ///< of a layer that has experts; 0: no layer has
-  std::int64_t most_etp = 1;  ///< into how many parts each expert can be cut
-  /// As `parameters`, for experts: what ep spreads, etp cuts, and edp has copies of. `parameters` then has the dense
-  /// ones.
+  std::int64_t experts = 0;   ///< the number of experts in a layer that has experts; 0: no layer has experts
+  std::int64_t most_etp = 1;  ///< the most parts into which an expert can be cut
+  /// As `parameters`, for experts. Experts are spread over ep. Each of them is cut along etp, and has copies along edp.
+  /// If there are experts, `parameters` returns dense parameters only.
   std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> expert_parameters;
 };
 

@@ -22,7 +22,8 @@ JobConfig with_schedule(JobConfig config) {
   return config;
 }
 
-/// The text also has the content of a file, because each rank reads the file for itself.
+/// The schedule as text, by which ranks compare it. For a file, the text is the schedule in it, because each rank reads
+/// the file for itself.
 std::string schedule_text(const JobConfig& config) {
   if (stages(config) <= 1 || !config.schedule.ends_with(".csv")) return config.schedule;
   try {

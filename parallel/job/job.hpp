@@ -23,8 +23,8 @@ namespace sinew::parallel {
 ///   1. agreement   all ranks have the same configuration
 ///   2. rules       those of job_rules.hpp, before anything is made
 ///   3. mesh        the communicators of the layout
-///   4. strategy    data parallelism, of dense parameters and of experts: step graph and memory, and
-///   5. values      parameters, of which each rank asks for what it holds
+///   4. strategy    data parallelism of dense parameters and of experts: step graphs and memory
+///   5. values      initial values of parameters; each rank asks for the elements that it holds
 /// The engine keys its random numbers by names and element numbers (common/keyed_random.hpp), not by ranks. Then the
 /// initial values do not depend on the layout.
 /// Thread:   the World's.
@@ -60,7 +60,7 @@ class SINEW_API Job {
   DataParallel& experts() { return *experts_; }
   /// The same ranks arranged for experts: etp, ep, edp, pp.
   Mesh& expert_mesh() { return *expert_mesh_; }
-  /// The ranks over which experts are spread. expert_tensor(): the ranks that share each of them.
+  /// The ranks over which experts are spread. expert_tensor(): the ranks that share an expert.
   Communicator& expert_ranks() { return expert_mesh_->along("ep"); }
   Communicator& expert_tensor() { return expert_mesh_->along("etp"); }
   /// The hosts of expert_ranks(), by rank there.

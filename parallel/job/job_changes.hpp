@@ -47,7 +47,7 @@ JobChanges to_each(const JobRequest& asked, T JobConfig::*field, std::string_vie
   return changes;
 }
 
-/// For each of several settings.
+/// The possible changes of each of several settings.
 using AllChanges = std::vector<JobChanges>;
 
 /// Changes of each of these settings.

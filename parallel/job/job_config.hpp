@@ -41,11 +41,10 @@ struct JobConfig {
   bool sequence_parallel = false;  ///< tensor-parallel ranks also share rows between layers
   bool decomposed = false;         ///< rows are sent while others are multiplied (LinearShape::decomposed)
   /// The schedule of a pipeline: the name of a generator (pipeline/generators/generators.hpp), or a CSV file.
-  std::string schedule =
-      "1f1b";  ///< of a pipeline: the name of a generator, or a CSV file (pipeline/generators/generators.hpp)
+  std::string schedule = "1f1b";
   int virtual_stages = 1;  ///< stages on each rank of the pipeline
-  std::shared_ptr<const ProvedSchedule>
-      proved{};  ///< of these settings; null: made and proved wherever it is asked for
+  /// The proved schedule of these settings. null: whoever needs the schedule makes and proves it.
+  std::shared_ptr<const ProvedSchedule> proved{};
   /// The number of copies of the shards that data-parallel ranks hold (hsdp). 1: sharded over all of them.
   int replicas = 1;
   Precision precision;

@@ -21,12 +21,12 @@ struct PredictedMemory {
   std::int64_t total() const noexcept { return static_cast<std::int64_t>(held.total() + activation_bytes); }
 };
 
-/// The use of memory that the steps of a job ask plan_memory for: Adam's state, and whether gradients are added up
-/// before they are summed over ranks.
+/// The facts about the steps of a job that plan_memory needs: Adam's state, and whether gradients are added up before
+/// they are summed over ranks.
 SINEW_API MemoryUse memory_use(const JobConfig& config);
 
 /// For a configuration that breaks no rule. Nothing is allocated.
-/// place: of the ranks for which to predict. {}: those that take most.
+/// place: that of the ranks for which to predict. {}: the ranks that take most.
 SINEW_API PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
                                          std::optional<RankPlace> place = {});
 

@@ -7,7 +7,8 @@
 namespace sinew::parallel {
 namespace {
 
-/// The job of exactly so many ranks, which share experts by `ep`. Empty if they cannot share the requested batch.
+/// The configuration for `ranks` ranks with expert parallelism of `ep`. nullopt if they cannot share the requested
+/// batch.
 std::optional<JobConfig> shared_by(int ranks, int ep, const JobConfig& asked) {
   JobConfig config = asked;
   config.layout.dp = 0;

@@ -37,7 +37,9 @@ struct Difference {
 std::optional<Difference> difference_on(Communicator& all, std::string_view what, const std::string& text,
                                         const CallOptions& options, const std::vector<int>& numbers = {});
 
-/// The same for other values than texts. `all`: the values of all ranks.
+/// Finds the rank that differs, as difference_on does, in values that this rank has gathered. Returns no text.
+/// all: the values of all ranks, by rank. They are not all equal.
+/// rank: this rank.
 template <class T>
 Difference difference_of(const std::vector<T>& all, int rank) {
   std::map<T, int> holders;

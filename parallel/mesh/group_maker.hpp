@@ -9,9 +9,9 @@
 namespace sinew::parallel {
 
 /// Makes this rank's communicators for one arrangement of ranks after another, on all ranks in the same order.
-/// Groups of one rank each share a communicator, so that only the first of them costs a split. On it a rank can only
-/// agree with itself. Two kinds of groups with more than one rank never share a communicator: calls on different
-/// communicators may come in any order, and users of two groups rely on that.
+/// Groups of one rank each share a communicator, so that only the first of them costs a split. Two kinds of groups with
+/// more than one rank never share a communicator: calls on different communicators may come in any order, and users of
+/// two groups rely on that.
 class GroupMaker {
  public:
   /// `all` outlives the maker.

@@ -41,7 +41,7 @@ std::vector<std::string> levels_of(const Layout& layout) {
   return names;
 }
 
-/// Makes a group that need not have every rank.
+/// Makes this rank's communicator for groups that need not contain every rank.
 std::shared_ptr<Communicator> make_among(GroupMaker& maker, const std::vector<std::vector<int>>& groups,
                                          std::string_view name) {
   std::vector<int> members;

@@ -26,7 +26,7 @@ inline constexpr SizeField kSizeFields[] = {{"tp", &LayoutSizes::tp}, {"cp", &La
                                             {"dp", &LayoutSizes::dp}, {"pp", &LayoutSizes::pp},
                                             {"ep", &LayoutSizes::ep}, {"etp", &LayoutSizes::etp}};
 
-/// Exact below 2^31. 2^31 stands for all larger products, of which no number of ranks is a multiple. 0 if a size is
+/// The product of the sizes. Products above 2^31 become 2^31, of which no number of ranks is a multiple. 0 if a size is
 /// below 1.
 std::int64_t product_of(std::span<const int> sizes) noexcept;
 inline std::int64_t product_of(std::initializer_list<int> sizes) noexcept {

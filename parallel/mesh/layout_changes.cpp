@@ -11,7 +11,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// The number of which the ranks must be a multiple; if dp is given, the exact number. Sizes below 1 count as 1.
+/// The number of ranks must be a multiple of the result. If dp is given, it must be equal. Sizes below 1 count as 1.
 std::int64_t unit_of(const LayoutRequest& asked) {
   LayoutSizes s = asked.sizes;
   for (const SizeField& f : kSizeFields) s.*f.value = std::max(s.*f.value, 1);

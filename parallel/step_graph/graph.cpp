@@ -20,7 +20,7 @@ std::string names_of(const StepGraph& graph, const std::vector<TensorId>& tensor
   return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// "x -> y"
+/// The tensors of a node as text. With operands: "x -> y".
 std::string way_of(const StepGraph& graph, const Node& node) {
   const std::string tensors = names_of(graph, node.tensors);
   return node.operands.empty() ? tensors : fmt::format("{} -> {}", names_of(graph, node.operands), tensors);
@@ -54,10 +54,10 @@ std::string line_of(const StepGraph& graph, const Node& node) {
   return {};
 }
 
-/// The last nodes that named a tensor, as far as later ones have to wait for them.
+/// The earlier nodes of a tensor for which later nodes wait.
 struct Last {
-  std::vector<std::int32_t> signals;  // since the last other node
-  std::int32_t other = -1;            // exchange, wait or free
+  std::vector<std::int32_t> signals;  // the signals after `other`
+  std::int32_t other = -1;            // the last node that is neither gate nor signal
 };
 
 }  // namespace

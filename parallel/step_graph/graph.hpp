@@ -47,7 +47,8 @@ enum class NodeKind : std::uint8_t {
   Send,     ///< to `peer`
   Receive,  ///< from `peer`
   Wait,     ///< waits for the end of the exchange of that number
-  /// The whole of `tensors` is not needed any more. Only this rank's part along `axes` is; without `axes`, its shard.
+  /// The whole `tensors` are not needed any more. This rank keeps its part of them along `axes`, or, without `axes`,
+  /// its shard.
   Free,
   /// This rank keeps its part of `operands` along `axes`. Nothing is sent.
   Split,
@@ -92,7 +93,8 @@ struct Node {
   std::int32_t times = 1;
   /// For gates and all-reduces: this rank's parts are enough, and the whole may be freed.
   bool parts = false;
-  /// For exchanges: it starts when the last earlier node that named this tensor has ended.
+  /// For exchanges: the tensor for whose memory the exchange waits. The exchange starts when the last earlier exchange,
+  /// wait or free of this tensor has ended.
   TensorId room_of = -1;
   /// The tensors that the node reads, for computes, for splits, and for exchanges that make one tensor from another.
   std::vector<TensorId> operands;
@@ -124,8 +126,7 @@ struct StepGraph {
   SINEW_API std::string to_string() const;
 };
 
-/// For each node, the earlier nodes that must have ended before it, ascending. Nodes that follow from others are left
-/// out.
+/// For each node, the earlier nodes that must have ended before it, ascending. Only direct dependencies are listed.
 SINEW_API std::vector<std::vector<std::int32_t>> needs_of(const StepGraph& graph);
 
 }  // namespace sinew::parallel

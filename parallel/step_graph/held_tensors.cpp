@@ -4,7 +4,7 @@ namespace sinew::parallel {
 
 HeldTensors::HeldTensors(const StepGraph& graph)
     : graph_(graph), held_(graph.tensors.size(), false), stays_(graph.nodes.size(), false) {
-  std::vector<bool> freed_next(graph.tensors.size(), false);  // before it travels again
+  std::vector<bool> freed_next(graph.tensors.size(), false);  // whether a Free comes before the next exchange
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
     for (const TensorId t : node.tensors) {

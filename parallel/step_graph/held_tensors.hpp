@@ -9,8 +9,7 @@
 
 namespace sinew::parallel {
 
-/// Counts the bytes of a graph's tensors that are in flight, or whole until something frees them, while nodes are
-/// visited in order.
+/// Visits the nodes of a graph in order. Counts the bytes of tensors that are in flight, or whole until a Free.
 class SINEW_API HeldTensors {
  public:
   /// Lifetime: `graph` outlives it.

@@ -241,7 +241,7 @@ void StepProtocol::require_pass(std::string_view call, std::int32_t unit, bool i
   require_pass([&] { return call_of_unit(call, unit); }, is_backward);
 }
 
-/// call: its text, which is made for an error only.
+/// call: a function that makes the text of the call. It runs for an error only.
 template <class Text>
 void StepProtocol::require_pass(const Text& call, bool is_backward) {
   require_not_refused();
@@ -274,7 +274,8 @@ bool StepProtocol::waits_for_pipeline() const noexcept {
          });
 }
 
-/// One that has never been called may have no parts on this rank, where another one has been.
+/// Returns whether an optimizer has not used the gradients yet. An optimizer that was never called is ignored if
+/// another one has used them: it may have no parts on this rank.
 bool StepProtocol::waits_for_optimizer() const noexcept {
   bool waits = false, is_new = false, is_one_through = false;
   for (const std::weak_ptr<Member>& optimizer : optimizers_) {

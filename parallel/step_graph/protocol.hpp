@@ -140,11 +140,11 @@ class SINEW_API StepProtocol {
   State state_ = State::Between;
   PassKind kind_ = PassKind::Whole;   // of passes that begin now
   PassKind begun_ = PassKind::Whole;  // of the pass that has begun
-  bool added_up_ = false;             // gradients, in passes that have ended, without a sum
+  bool added_up_ = false;             // whether gradients were added up since the last update
   std::vector<UnitState> units_;
   std::vector<std::vector<std::int32_t>> gradients_of_;       // by unit
-  std::vector<std::int32_t> forward_order_, backward_order_;  // in which units begin
-  std::size_t forward_begun_ = 0, backward_begun_ = 0;        // of these
+  std::vector<std::int32_t> forward_order_, backward_order_;  // units in the order in which they begin
+  std::size_t forward_begun_ = 0, backward_begun_ = 0;        // how many units of the two orders have begun
   std::vector<std::int32_t> reports_;                         // by gradient
   std::size_t open_ = 0;                                      // gradients that are not complete
   std::uint64_t passes_ = 1, sums_ = 0;

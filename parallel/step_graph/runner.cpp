@@ -36,12 +36,12 @@ std::int32_t StepRunner::find(NodeKind kind, std::string_view name) const {
 
 StepRunner::~StepRunner() { wait_for_underway(); }
 
-/// However they end.
+/// Waits until all exchanges in flight have ended, with or without errors.
 void StepRunner::wait_for_underway() noexcept {
   for (Underway& u : underway_) {
     try {
       u.work.get();
-    } catch (const Error&) {  // whoever ends a step by an exception has a reason of his own
+    } catch (const Error&) {  // the step ends anyway
     }
   }
   underway_.clear();
@@ -110,8 +110,8 @@ void StepRunner::finish_at(std::size_t place) {
   done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
 }
 
-/// The place, among exchanges in flight, of the message for which a node waits. If it waits for none, the oldest
-/// exchange: collectives end in their order, and their memory is freed in this order.
+/// The index, among exchanges in flight, of the message for which a node waits. If the node waits for no message, the
+/// index of the oldest exchange: collectives end in their order, and their memory is freed in this order.
 std::size_t StepRunner::place_for(std::int32_t node) const {
   for (std::size_t place = 0; place < underway_.size(); ++place) {
     const Node& exchange = graph_.nodes[at(underway_[place].node)];
@@ -136,7 +136,7 @@ void StepRunner::abandon() {
   };
   try {
     while (!underway_.empty()) finish_at(0);
-    // Exchanges that have started must leave room for the remaining ones.
+    // Frees the memory of exchanges that have ended, to have room for the remaining ones.
     for (std::size_t started = 0; started < next_; ++started) free_of(started);
     while (next_ < exchanges_.size()) {
       start_next();
@@ -189,7 +189,9 @@ void StepRunner::finish() {
   begin();
 }
 
-/// open: what cannot be done. It needs what it follows from, and so does the exchange that is next on all ranks.
+/// Throws an error that names the signals that were not reported, and on which an open node or the next exchange
+/// depends.
+/// open: the nodes that are not done.
 void StepRunner::complain(std::vector<std::int32_t> open, std::string_view doing) const {
   if (next_ < exchanges_.size()) open.push_back(exchanges_[next_]);
   std::vector<std::string> missing;

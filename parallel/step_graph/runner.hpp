@@ -87,11 +87,11 @@ class SINEW_API StepRunner {
   StepGraph graph_;
   StepActions* actions_;
   std::vector<std::vector<std::int32_t>> needs_, needed_by_;
-  std::vector<std::int32_t> exchanges_, wait_of_;  // of the latter: by number of the exchange
+  std::vector<std::int32_t> exchanges_, wait_of_;  // wait_of_: by number of the exchange
   std::vector<State> states_;
   std::vector<std::int32_t> reported_;
   std::deque<Underway> underway_;
-  std::size_t next_ = 0;  // of exchanges_
+  std::size_t next_ = 0;  // the index in exchanges_ of the next one to start
   std::optional<Error> failed_;
 };
 

@@ -28,7 +28,7 @@ std::vector<Placed> parts_in(CheckpointIndex& index, std::int32_t file) {
   return placed;
 }
 
-/// The place in a part where its elements of a piece lie. Empty if the piece is not of this part.
+/// The bytes of a piece within the buffer of a part. nullopt if the part does not have the piece.
 std::optional<ConstBuffer> piece_in(const CheckpointPart& part, const Extent& piece) {
   if (normal_extent(part.item, part.extent) == piece) return part.buffer;
   const std::int64_t first = runs_of(part.item, piece).front().first;

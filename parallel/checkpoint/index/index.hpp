@@ -21,7 +21,7 @@ struct CheckpointMetadata {
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };
 
-/// Each block of a part has a checksum. The last block is shorter.
+/// The bytes of a block. Each block of a part has a checksum. The last block may be shorter.
 inline constexpr std::uint64_t kBlockBytes = 4U << 20;
 
 /// A part of an item, and where it is in a file.
@@ -50,7 +50,7 @@ struct StoredFile {
 /// Where everything is in a checkpoint: the content of index.json.
 struct CheckpointIndex {
   CheckpointMetadata metadata;
-  std::int32_t ranks = 0;  ///< that saved the checkpoint
+  std::int32_t ranks = 0;  ///< the number of ranks that saved the checkpoint
   std::vector<StoredFile> files;
   std::vector<StoredItem> items;  ///< by name
 };

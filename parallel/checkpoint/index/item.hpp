@@ -16,7 +16,7 @@
 namespace sinew::parallel {
 
 /// A tensor of a checkpoint as a whole. It is the same for every layout from which it is saved.
-/// Shape: row-major. {} is one number.
+/// Shape: row-major. {} is the shape of a scalar.
 struct CheckpointItem {
   std::string name;  ///< "blocks.0.attention.weight"
   DType dtype = DType::F32;
@@ -28,8 +28,8 @@ struct CheckpointItem {
   friend bool operator==(const CheckpointItem&, const CheckpointItem&) = default;
 };
 
-/// Elements of an item: [first, last) of a box of the item, counted row by row within the box. So a range of the
-/// flattened remainder that a tensor-parallel rank holds is an extent too.
+/// Elements of an item: [first, last) of a box of the item, counted row by row within the box. So a range of a
+/// flattened tensor-parallel part is an extent too.
 struct Extent {
   Box box;
   std::int64_t first = 0, last = 0;
@@ -60,7 +60,8 @@ struct ElementRun {
 /// The fewest runs that make up the extent. They ascend, and are in the order of `at`.
 std::vector<ElementRun> runs_of(const CheckpointItem& item, const Extent& extent);
 
-/// One of several equal extents; all ranks write this one. Elements that are one run become a range of the whole item.
+/// Several extents can have the same elements. Returns the one that all ranks use: a range of the whole item if the
+/// elements are one run, otherwise `extent` itself.
 Extent normal_extent(const CheckpointItem& item, const Extent& extent);
 
 /// "elements [8, 12)" or "box [0:4, 2:8]", or a range of a box.

@@ -12,7 +12,8 @@ struct SharedElements {
   std::int64_t count = 0, stored_at = 0, wanted_at = 0;
 };
 
-/// Both lists ascend, as runs_of makes them. The result is in the order of stored_at and of wanted_at.
+/// The elements that are in both lists. Both lists ascend, as runs_of makes them. The result is in the order of
+/// stored_at and of wanted_at.
 std::vector<SharedElements> shared_elements(const std::vector<ElementRun>& stored,
                                             const std::vector<ElementRun>& wanted);
 

@@ -31,7 +31,7 @@ class SINEW_API Copies {
 
  private:
   DataDevice device_;
-  std::vector<std::byte> zeros_;  // what device memory is zeroed from
+  std::vector<std::byte> zeros_;  // zeros on the host, from which device memory is zeroed
 };
 
 }  // namespace sinew::parallel

@@ -9,16 +9,16 @@
 
 namespace sinew::parallel {
 
-/// The memory of one flat group of parameters or gradients. It consists of the whole, which may come and go, and of
-/// this rank's shard. The shard lies in the whole where the whole stays.
+/// The memory of one flat group of parameters or gradients. It has two pieces: the whole group, which may be freed and
+/// allocated again, and this rank's shard. If the whole stays allocated, the shard is a part of it.
 class GroupMemory {
  public:
-  /// held: what stays between uses. Held::Whole: the whole. Held::Sharded: only the shard; the whole then counts as
-  /// `Underway`.
+  /// held: the piece that stays allocated between uses. Held::Whole: the whole. Held::Sharded: only the shard; the
+  /// whole then counts as `Underway`.
   GroupMemory(HeldMemory& from, FlatGroup group, int index, Held held, Purpose purpose);
 
   const FlatGroup& group() const noexcept { return group_; }
-  /// The whole. Allocates it if it is not there.
+  /// The memory of the whole group. Allocates it if it does not exist.
   Buffer whole();
   bool has_whole() const noexcept { return static_cast<bool>(whole_); }
   Buffer shard() const noexcept;

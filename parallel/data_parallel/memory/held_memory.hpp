@@ -27,7 +27,8 @@ inline constexpr std::size_t kPurposes = 5;
 struct HeldBytes {
   std::array<std::size_t, kPurposes> now{};
   std::array<std::size_t, kPurposes> most{};
-  /// kept for the next pieces of `Underway`; together with those in use it is never more than their maximum was
+  /// Bytes of freed pieces of `Underway` that are kept for the next ones. Together with the pieces in use they never
+  /// exceed the most that `Underway` has had.
   std::size_t spare = 0;
 
   std::size_t of(Purpose p) const noexcept { return now[static_cast<std::size_t>(p)]; }
@@ -39,12 +40,12 @@ using Allocate = std::function<Memory(std::size_t bytes)>;
 
 class StepProtocol;
 
-/// Gives memory and counts it. A freed piece of `Underway` is kept for the next piece of the same length, so that steps
-/// with equal units map no new memory.
+/// Allocates memory, and counts it by purpose. A freed piece of `Underway` is kept for the next piece of the same
+/// length, so that steps with equal units map no new memory.
 /// Lifetime: outlives its pieces, and ends before the World.
 class SINEW_API HeldMemory {
  public:
-  /// copies: of the device on which pieces of `Underway` are allocated.
+  /// copies: serves the device on which pieces of `Underway` are allocated.
   explicit HeldMemory(Allocate allocate, const Copies& copies = {}) : allocate_(std::move(allocate)), copies_(copies) {}
 
   /// A piece of memory. Its destructor gives it back.
@@ -61,7 +62,7 @@ class SINEW_API HeldMemory {
 
    private:
     HeldMemory* from_ = nullptr;
-    Memory memory_;  // may be longer
+    Memory memory_;  // may be longer than bytes_
     std::size_t bytes_ = 0;
     Purpose purpose_ = Purpose::Parameter;
   };

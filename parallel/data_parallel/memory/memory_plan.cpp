@@ -99,7 +99,7 @@ class MemoryPlanner {
     return sum;
   }
 
-  /// Units that come and go.
+  /// Plans the memory of units whose parameters are gathered and freed.
   void gathered() {
     InFlightSizes sizes{.group_of = group_of_};
     sizes.ranks = [&](const std::string& axes) { return static_cast<std::size_t>(shape_.size(axes)); };
@@ -116,7 +116,7 @@ class MemoryPlanner {
     plan_.underway = std::move(most.pieces);
   }
 
-  /// Gradients that wait to be scattered: as many as there is room for, but one that is larger.
+  /// Plans the memory of gradients that wait to be scattered: as many as there is room for, and at least the largest.
   void scattered() {
     std::vector<std::size_t> all;
     for (const FlatGroup& g : gradients_) all.push_back(bytes(g.bytes()));
@@ -134,7 +134,7 @@ class MemoryPlanner {
       plan_.underway.push_back(piece);
       sum += piece;
     }
-    if (sum < bound) plan_.underway.push_back(bound - sum);  // others may fill it better
+    if (sum < bound) plan_.underway.push_back(bound - sum);  // other gradients may fill all of the room
   }
 
   const std::vector<DataParameter>& parameters_;
@@ -149,7 +149,7 @@ class MemoryPlanner {
   MemoryPlan plan_;
 };
 
-/// For figures of which the largest is so many bytes.
+/// The unit in which a table shows its figures, and the bytes of this unit. most: the largest figure, in bytes.
 std::pair<std::string_view, double> unit_of(std::size_t most) {
   if (most >= std::size_t{1} << 30) return {"GiB", 1 << 30};
   return most >= std::size_t{1} << 20 ? std::pair<std::string_view, double>("MiB", 1 << 20)

@@ -43,7 +43,7 @@ struct MemoryPlan {
 };
 
 /// Predicts the memory of a rank from the graph that a step will run. Allocates none of that memory.
-/// shape: of the mesh. The mesh need not exist: 64 ranks can be planned for on one.
+/// shape: the shape of the mesh. The mesh need not exist, so one rank can plan for 64.
 /// Errors: as plan_step; InvalidArgument for axes that the shape lacks, and for an index that is not a rank's.
 /// Cost:   tens of milliseconds for billions of parameters.
 SINEW_API MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, const DataRow& row,
@@ -57,7 +57,7 @@ using NamedMemory = std::pair<std::string_view, MemoryPlan>;
 SINEW_API std::string memory_table(std::span<const NamedMemory> plans);
 
 /// Checks that no more parameters are gathered than planned.
-/// Errors: std::logic_error if the step is not the planned one.
+/// Errors: std::logic_error if there are more, because the step then differs from the planned one.
 SINEW_API void require_planned(std::size_t gathered, const MemoryPlan& plan);
 
 }  // namespace sinew::parallel

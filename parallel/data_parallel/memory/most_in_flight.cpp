@@ -27,7 +27,7 @@ struct Course {
   std::vector<std::int32_t> exchanges, wait_of;
 };
 
-/// A state of a step on its way.
+/// The state of a step while it runs: which nodes are done, and which memory is in use.
 class Moment {
  public:
   Moment(const Course& course, MostInFlight& most, bool adds_up)
@@ -44,7 +44,7 @@ class Moment {
     done(node);
     start_ready();
   }
-  /// No exchange ends before it must.
+  /// The engine reaches a gate. Exchanges end, oldest first, until those for which the gate waits have ended.
   void gate(std::int32_t node) {
     const Node& gate = course_->graph.nodes[at(node)];
     for (const std::int32_t wait : course_->needs[at(node)]) {
@@ -109,7 +109,7 @@ class Moment {
         drop(whole);
         if (whole < groups()) drop_part(whole);
       } else if (wholes_[whole]) {
-        parts_[whole] = bytes_of(whole) / course_->sizes.ranks(node.axes);  // beside the whole, from which it is copied
+        parts_[whole] = bytes_of(whole) / course_->sizes.ranks(node.axes);  // both exist while the part is copied
         grow(parts_[whole], 0);
         drop(whole);
       }
@@ -139,9 +139,9 @@ class Moment {
   std::vector<std::int32_t> unmet_;
   std::vector<bool> done_;
   std::deque<std::int32_t> underway_;
-  std::size_t next_ = 0;  // of the exchanges
+  std::size_t next_ = 0;  // the index in `exchanges` of the next one to start
   std::vector<bool> wholes_;
-  std::vector<std::size_t> parts_;  // by group: bytes of what is kept of a whole
+  std::vector<std::size_t> parts_;  // by group: bytes of the part that a Free has kept
   std::size_t bytes_ = 0, gathered_ = 0;
 };
 

@@ -20,7 +20,7 @@ struct InFlightSizes {
 /// The most memory that a step can need at a time.
 struct MostInFlight {
   std::size_t bytes = 0;
-  std::vector<std::size_t> pieces;  ///< what `bytes` is made of
+  std::vector<std::size_t> pieces;  ///< the bytes of each piece; their sum is `bytes`
   std::size_t gathered = 0;         ///< the most gathered parameters at any time
 };
 

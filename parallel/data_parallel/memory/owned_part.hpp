@@ -19,7 +19,8 @@ struct OwnedPart {
   DType dtype = DType::F32;
   Buffer value, gradient;
   std::optional<DType> of_gradient{};  ///< {}: the dtype of the value
-  std::uint64_t sum = 0;  ///< the number of the sum of gradients that made it, as DataParallel counts sums; 0: of none
+  /// The number of the sum that made the gradient: StepProtocol::sums() after that sum. 0: the part has no gradient.
+  std::uint64_t sum = 0;
 
   DType gradient_dtype() const noexcept { return of_gradient.value_or(dtype); }
 };

@@ -128,7 +128,7 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
 
 void StepMemory::place_gradients(const std::vector<std::vector<std::int32_t>>& groups) {
   residuals_.clear();
-  gradients_.clear();  // before others are there
+  gradients_.clear();  // frees these before the new ones are allocated
   gradients_ = laid_out(groups, sharded_.gradient, Purpose::Gradient, gradient_places_);
 }
 
@@ -211,7 +211,7 @@ Work StepMemory::start(const Node& exchange) {
     const bool is_first = exchange.axes == sharded_.axis;
     if (is_first) {
       memory.send_up();
-    } else if (memory.kept_part().data == nullptr) {  // of a step that is given up: what it gathers is for nobody
+    } else if (memory.kept_part().data == nullptr) {  // the step is given up: nobody reads what is gathered
       (void)memory.whole();
       memory.keep_part(mesh_->index(exchange.axes), ranks.size());
     }

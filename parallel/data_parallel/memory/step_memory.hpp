@@ -93,7 +93,8 @@ class StepMemory final : public StepActions {
     std::string label;  ///< CallOptions::label of its exchanges: "bucket 2 of gradients ('a.w' and 3 more)"
   };
 
-  /// gradient(group, part, offset, bytes): the gradient of the part, which lies at `offset` of the group's shard.
+  /// The parts that this rank owns. `gradient(group, part)` returns the gradient of a part of the group with that
+  /// index.
   template <class Gradient>
   std::vector<OwnedPart> owned_with(const Gradient& gradient);
   std::vector<Bucket> laid_out(const std::vector<std::vector<std::int32_t>>& groups, Held held, Purpose purpose,
@@ -102,15 +103,16 @@ class StepMemory final : public StepActions {
   Bucket& bucket_of(TensorId tensor);
   GroupMemory& group_of(TensorId tensor) { return bucket_of(tensor).memory; }
   void require_room_for(const GroupMemory& parameters) const;
-  /// Under error feedback: replaces the gradients by what is sent for them. Each part is encoded by itself.
+  /// For error feedback: replaces the gradients by the values that the codec sends for them, and keeps the rounding
+  /// errors for the next step. Every `part_bytes` are encoded by themselves, as in the exchange.
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
 
   Mesh* mesh_;
-  std::source_location where_;                  // CallOptions::where of all its calls
-  std::map<std::string, Communicator> groups_;  // by axes; those of one rank are the mesh's
+  std::source_location where_;                  // CallOptions::where of all calls
+  std::map<std::string, Communicator> groups_;  // by axes; groups of one rank are absent
   const std::vector<DataParameter>* parameters_;
   DataAxis sharded_;
-  int shards_ = 1, index_ = 0;  // along it; of rows that shard nothing the whole is one shard
+  int shards_ = 1, index_ = 0;  // along the sharded axis; without such an axis, the whole is one shard
   DataParallelOptions options_;
   HeldMemory memory_;
   MemoryPlan plan_;

@@ -10,7 +10,7 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::size_t kPiece = 16 * kInt8Block;  // elements: what is worked on stays in the first cache
+constexpr std::size_t kPiece = 16 * kInt8Block;  // elements; they stay in the L1 cache
 
 }  // namespace
 
@@ -35,7 +35,7 @@ std::vector<std::string> violations_of(const GradientWire& wire, Determinism det
 
 void feed_back(Codec codec, std::span<float> values, std::span<float> residual) {
   const CodecKernels kernels = codec_kernels(codec);
-  std::array<std::byte, wire_bytes(Codec::None, kPiece)> coded;  // no codec needs more
+  std::array<std::byte, wire_bytes(Codec::None, kPiece)> coded;  // no codec needs more bytes
   std::array<float, kPiece> whole;
   for (std::size_t first = 0; first < values.size(); first += kPiece) {
     const std::size_t count = std::min(kPiece, values.size() - first);

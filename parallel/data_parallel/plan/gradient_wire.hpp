@@ -15,9 +15,9 @@ namespace sinew::parallel {
 /// (core/numeric/codec.hpp).
 struct GradientWire {
   Codec codec = Codec::None;
-  /// Adds what the codec loses of this rank's gradients to the gradients of the next step. So a value that is too small
-  /// beside the largest value of its block is sent in a later step. Losses of the sums on their way stay. A step that
-  /// is given up also loses what earlier steps have left.
+  /// Adds the codec's rounding errors of this rank's gradients to its gradients of the next step. So a value that is
+  /// too small beside the largest value of its block is sent in a later step. Rounding errors of partial sums, which
+  /// arise during the exchange, are not kept. abandon_step() drops the errors that are kept.
   /// Cost:   a buffer of the gradients' size (Purpose::Residual) and one pass over it.
   /// Source: Seide et al. 2014 (1-bit SGD); Karimireddy et al. 2019 (arXiv 1901.09847).
   bool error_feedback = false;
@@ -27,9 +27,9 @@ struct GradientWire {
 SINEW_API std::vector<std::string> violations_of(const GradientWire& wire, Determinism determinism,
                                                  const std::vector<DataParameter>& parameters);
 
-/// Replaces `values` by what the codec makes of values + residual, and `residual` by what the codec loses of that sum.
-/// If the sum is not finite, as after an overflow, the residual becomes zero: otherwise one bad step would spoil all
-/// later ones.
+/// Encodes and decodes values + residual. `values` becomes the result, and `residual` becomes the rounding error: the
+/// sum minus the result. If the error is not finite, as after an overflow, the residual becomes zero: otherwise one bad
+/// step would spoil all later ones.
 /// Shape: both spans have equal length; blocks begin at each multiple of kInt8Block.
 SINEW_API void feed_back(Codec codec, std::span<float> values, std::span<float> residual);
 

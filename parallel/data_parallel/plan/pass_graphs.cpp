@@ -20,7 +20,7 @@ StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gath
 StepGraph forward_half(StepGraph graph) {
   const auto is_forward = [](const Node& n) { return n.name.starts_with("forward "); };
   if (std::ranges::none_of(graph.nodes, is_forward)) return {std::move(graph.tensors), {}};
-  std::set<TensorId> gathered;  // the first of those that travel together: the second time is the backward half's
+  std::set<TensorId> gathered;  // the first tensor of each gather; a second gather of it is the backward half's
   std::set<std::int32_t> exchanges;
   std::vector<Node> kept;
   for (Node& n : graph.nodes) {

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 5> kNames = {"ddp", "zero1", "zero2", "ze
 
 constexpr Held sharded_if(bool yes) { return yes ? Held::Sharded : Held::Whole; }
 
-/// zero0 is ddp.
+/// The axis of a row for a stage of ZeRO. Stage 0 is ddp.
 DataAxis zero(std::string axis, int stage) {
   return {std::move(axis), sharded_if(stage >= 3), sharded_if(stage >= 2), sharded_if(stage >= 1)};
 }

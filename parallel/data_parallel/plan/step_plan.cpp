@@ -26,7 +26,8 @@ bool is_order_of_all(const Ids& ready, std::size_t n) {
   return sorted == all;
 }
 
-/// Some of the axes that shard, but not all; they are parameters' and freed.
+/// Returns whether `axes` are some of the axes that shard parameters, but not all, and parameters are freed after the
+/// forward pass.
 bool can_reshard_over(const std::string& axes, const DataAxis& sharded, Reshard reshard) {
   const std::vector<std::string> some = split_names(axes), all = split_names(sharded.axis);
   return sharded.parameter == Held::Sharded && reshard == Reshard::AfterForward && some.size() < all.size() &&
@@ -105,7 +106,7 @@ class Planner {
   std::int32_t count() const noexcept { return static_cast<std::int32_t>(parameters_.size()); }
   const std::string& unit_of(std::int32_t parameter) const noexcept { return parameters_[at(parameter)].unit; }
   bool gathers() const noexcept { return sharded_.parameter == Held::Sharded; }
-  /// Between its forward and its backward pass.
+  /// Returns whether the unit stays gathered between its forward and its backward pass.
   bool stays(const std::string& unit) const noexcept {
     return options_.reshard == Reshard::AfterBackward || unit == options_.outer_unit || unit == units_.back();
   }
@@ -135,7 +136,7 @@ class Planner {
     }
   }
 
-  /// Parameters of a unit, those whose dtypes are equal side by side, their own and their gradients'.
+  /// The parameters of a unit, grouped by their dtype and by the dtype of their gradients.
   std::vector<Ids> groups_of(const std::string& unit) const {
     std::map<std::pair<DType, DType>, Ids> by_dtype;
     for (std::int32_t i = 0; i < count(); ++i) {
@@ -208,8 +209,10 @@ class Planner {
     if (has_outer()) end_forward(options_.outer_unit);
   }
 
-  /// Beside backward passes of units before it, whose gradients would otherwise travel first and leave nothing to hide
-  /// it behind; in the room of `freed`, of the unit that has ended last, where there is one.
+  /// Gathers a unit's parameters for its backward pass, during the backward passes of earlier units. If the gather came
+  /// later, the gradients of these units would be sent first, and no compute would hide the gather.
+  /// freed: a parameter of the unit whose backward pass has ended last. The gather waits for its memory. -1: there is
+  /// none.
   /// Source: backward prefetch of PyTorch's FSDP (BACKWARD_PRE).
   void gather_again(const std::string& unit, TensorId freed) {
     if (stays(unit)) return;
@@ -220,7 +223,8 @@ class Planner {
     }
   }
 
-  /// To the backward pass with its sums: what they lead to, gathers, the update.
+  /// Completes the graph, which so far has the backward pass and the first sum of each gradient. Adds the forward pass,
+  /// gathers, frees, sums over the remaining axes, and the update.
   void add_exchanges() {
     const std::vector<Node> backward_pass = std::exchange(plan_.graph.nodes, {});
     if (gathers()) forward_by_unit();
@@ -270,8 +274,8 @@ class Planner {
     return bytes;
   }
 
-  /// The number of units whose parameters are gathered before they are needed again. There must be room for these, and
-  /// for their gradients. It is one at least.
+  /// The number of units that are gathered ahead of the running one in the backward pass: as many as gathered_bytes has
+  /// room for, with their gradients, but at least one.
   std::ptrdiff_t units_ahead() const {
     std::int64_t largest = 1;
     for (const std::string& unit : units_) largest = std::max(largest, bytes_with_gradients(unit));
@@ -280,13 +284,14 @@ class Planner {
 
   std::int64_t most_in_flight() const {
     std::int64_t most = options_.gathered_bytes > 0 ? options_.gathered_bytes : two_units();
-    if (has_outer()) most += bytes_with_gradients(options_.outer_unit);  // its gradients go when all else has gone
+    // The outer unit stays gathered, and its gradients are sent last.
+    if (has_outer()) most += bytes_with_gradients(options_.outer_unit);
     if (options_.reshard == Reshard::AfterForward) return most;
     for (const std::string& unit : units_) most += bytes_of(unit);
     return most;
   }
 
-  /// Room for the largest two units that follow each other, and for the gradients of as many.
+  /// The bytes of the largest two units that follow each other, with their gradients.
   std::int64_t two_units() const {
     std::int64_t most = 0, last = 0;
     for (const std::string& unit : units_) {
@@ -300,9 +305,9 @@ class Planner {
   const std::vector<DataParameter>& parameters_;
   const DataOptions& options_;
   Ids ready_;
-  std::vector<std::string> units_;  // but for the outer one
-  DataAxis sharded_;                // the axis that shards; without a name where none does
-  std::string whole_;               // the others, flattened
+  std::vector<std::string> units_;  // without the outer unit
+  DataAxis sharded_;                // the axis that shards; its name is empty if no axis does
+  std::string whole_;               // all other axes, flattened
   std::int32_t next_ = 0;
   StepPlan plan_;
 };

@@ -10,7 +10,7 @@ namespace sinew::parallel {
 struct SgdOptions {
   double rate = 0.01;
   double momentum = 0;
-  double weight_decay = 0;  ///< times the value, added to the gradient
+  double weight_decay = 0;  ///< weight_decay * value is added to the gradient
   bool nesterov = false;
 };
 

@@ -15,8 +15,8 @@ class StateLayout {
   explicit StateLayout(const SgdOptions& options) : words_(options.momentum > 0 ? 1 : 0) {}
   explicit StateLayout(const AdamOptions&) : words_(2) {}
 
-  /// Adds the state of so many elements and returns its offset. The state has the values in f32 if the dtype has 16
-  /// bits, then what the rule keeps from step to step.
+  /// Adds the state of so many elements and returns its offset. For a dtype of 16 bits, the state begins with the
+  /// values in f32. The momentum of SGD, or the moments of Adam, follow.
   std::size_t add(DType dtype, std::int64_t elements) {
     const std::size_t word = dtype == DType::F64 ? sizeof(double) : sizeof(float);
     const std::size_t offset = (bytes_ + word - 1) / word * word;

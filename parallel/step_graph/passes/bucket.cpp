@@ -13,7 +13,7 @@ namespace {
 
 std::string_view layer_of(std::string_view path) { return path.substr(0, std::min(path.rfind('.'), path.size())); }
 
-/// Up to the first word that is a number, that word included; without one the layer.
+/// The path up to its first word that is a number, with this word. If no word is a number, the layer.
 std::string_view block_of(std::string_view path) {
   for (std::size_t from = 0; from < path.size();) {
     const std::size_t to = std::min(path.find('.', from), path.size());
@@ -25,14 +25,14 @@ std::string_view block_of(std::string_view path) {
   return layer_of(path);
 }
 
-/// Where an exchange of a graph may start, and what is needed first after it.
+/// An exchange of a graph, its wait, and the nodes between which both may move.
 struct Span {
   std::size_t node = 0, wait = 0;
   std::size_t from = 0;   // one past the last node before it that names one of its tensors
-  std::size_t until = 0;  // the first node after its wait that does
+  std::size_t until = 0;  // the first node after its wait that names one of its tensors
 };
 
-/// Exchanges that may travel together so far.
+/// Exchanges that will be joined into one.
 struct Bucket {
   std::vector<Span> members;
   std::size_t from = 0, until = 0;
@@ -41,8 +41,8 @@ struct Bucket {
 
 std::vector<Span> spans_of(const StepGraph& graph, const std::vector<Node>& nodes) {
   std::vector<Span> spans;
-  std::vector<std::size_t> number(
-      static_cast<std::size_t>(graph.next_exchange()));  // of the exchange: index of its span
+  // By number of an exchange: the index of its span.
+  std::vector<std::size_t> number(static_cast<std::size_t>(graph.next_exchange()));
   std::vector<std::size_t> after(graph.tensors.size(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
@@ -76,7 +76,7 @@ class Bucketing {
   StepGraph run() && {
     for (const Span& span : spans_) {
       const Node& node = graph_.nodes[span.node];
-      if (!node.operands.empty()) continue;  // what makes a tensor of another travels alone
+      if (!node.operands.empty()) continue;  // an exchange that makes one tensor from another is sent alone
       const StepTensor& tensor = graph_.tensors[static_cast<std::size_t>(node.tensors.front())];
       Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside}];
       if (!open.members.empty() && !fits(open, span)) close(open);
@@ -113,7 +113,7 @@ class Bucketing {
     open.members.push_back(span);
   }
 
-  /// Exchanges at the end are sent alone.
+  /// Closes the last bucket of its kind. With ByteBuckets, its last exchanges become a smaller bucket of their own.
   void close_last(Bucket& open) {
     const auto* by_bytes = std::get_if<ByteBuckets>(&policy_);
     if (by_bytes != nullptr && open.bytes > by_bytes->last_bytes && open.members.size() > 1) {
@@ -131,7 +131,8 @@ class Bucketing {
     close(open);
   }
 
-  /// Starts where its first member did, or as soon after that as all can; is waited for as its first member was.
+  /// Joins the members into one exchange. It starts at the place of the first member, or after it, as soon as all
+  /// members can start. Its wait is as near to the wait of the first member as the tensors allow.
   void close(Bucket& open) {
     ++closed_;
     if (open.members.size() > 1) {

@@ -17,7 +17,8 @@ class Elimination {
   }
 
   Choices run() && {
-    std::set<std::pair<std::size_t, std::size_t>> open;  // by the entries of what comes of eliminating it
+    // Pairs of a choice and, before it, the entries of the table that its elimination makes.
+    std::set<std::pair<std::size_t, std::size_t>> open;
     Choices size(counts_.size());
     for (std::size_t c = 0; c < counts_.size(); ++c) open.emplace(size[c] = entries(near_[c]), c);
     while (!open.empty()) {
@@ -38,7 +39,7 @@ class Elimination {
  private:
   struct Done {
     std::size_t choice;
-    Choices among, best;  // its best value for all values of the others
+    Choices among, best;  // best: by values of `among`, the best value of `choice`
   };
 
   std::size_t entries(const std::set<std::size_t>& choices) const {
@@ -54,7 +55,7 @@ class Elimination {
     return place;
   }
 
-  /// The next values of these choices; false: that was the last.
+  /// Sets the choices to their next values. Returns false after the last ones.
   bool advance(const Choices& choices) {
     for (auto c = choices.rbegin(); c != choices.rend(); ++c) {
       if (++values_[*c] < counts_[*c]) return true;
@@ -72,7 +73,7 @@ class Elimination {
     factors_.push_back(std::move(factor));
   }
 
-  /// The factors that depend on it, which are none any more.
+  /// Removes the factors that depend on a choice, and returns them.
   std::vector<Factor> take(std::size_t choice) {
     std::vector<Factor> mine;
     for (const std::size_t f : factors_of_[choice]) {
@@ -86,7 +87,7 @@ class Elimination {
     const Choices among(near_[choice].begin(), near_[choice].end());
     const bool stays = entries(near_[choice]) > kLargestTable;
     const std::vector<Factor> mine = take(choice);
-    if (stays) {  // too much to go through: it is 0, and its factors go on without it
+    if (stays) {  // the table would be too large: the choice becomes 0 in all its factors
       for (const Factor& f : mine) add(without(f, choice));
       return;
     }
@@ -117,8 +118,8 @@ class Elimination {
   }
 
   const Choices& counts_;
-  std::vector<std::set<std::size_t>> near_;  // by choice: those that some factor has together with it
-  std::vector<Choices> factors_of_;          // by choice
+  std::vector<std::set<std::size_t>> near_;  // by choice: the other choices in its factors
+  std::vector<Choices> factors_of_;          // by choice: indices of factors_
   std::vector<Factor> factors_;
   Choices values_;
   std::vector<Done> done_;

@@ -30,7 +30,7 @@ class Limiter {
  private:
   struct Delayed {
     const Node* node;
-    std::size_t releases;  // when it could have started
+    std::size_t releases;  // releases_ at its place in the given graph
   };
 
   bool fits(const Node& exchange) const { return held_.bytes() + graph_.bytes(exchange) <= limit_; }
@@ -48,11 +48,11 @@ class Limiter {
     delayed_.pop_front();
     held_.start(*first.node);
     result_.push_back(*first.node);
-    // The order of the list holds nobody up who has what he needs.
+    // An exchange waits for its own tensors only. To wait for room, it must name a tensor that was released.
     if (releases_ > first.releases) result_.back().room_of = released_;
   }
 
-  /// Somebody waits for it now: it starts, room or not, and with it those that come before it.
+  /// A node waits for this exchange. So the exchange, and all delayed ones before it, start even without room.
   void start_until(std::int32_t exchange) {
     const auto is_it = [&](const Delayed& d) { return d.node->exchange == exchange; };
     while (std::ranges::any_of(delayed_, is_it)) start();
@@ -62,7 +62,7 @@ class Limiter {
   std::int64_t limit_;
   HeldTensors held_;
   std::size_t releases_ = 0;
-  TensorId released_ = -1;  // one of those that gave room last
+  TensorId released_ = -1;  // a tensor of the last release
   std::deque<Delayed> delayed_;
   std::vector<Node> result_;
 };

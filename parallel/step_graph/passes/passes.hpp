@@ -29,8 +29,8 @@ struct ByteBuckets {
 };
 using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuckets>;
 
-/// Joins exchanges of one kind, axes and dtypes that follow each other, unless a node between needs the first before
-/// the last can start.
+/// Joins consecutive exchanges of the same kind, axes and dtypes, unless a node needs the first of them before the last
+/// of them can start.
 /// Source: buckets and their defaults as PyTorch DDP; layers and blocks as Lightning Thunder.
 SINEW_API StepGraph bucket(StepGraph graph, const BucketPolicy& policy);
 

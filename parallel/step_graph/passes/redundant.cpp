@@ -44,7 +44,7 @@ class Chooser {
   }
 
  private:
-  /// Those that a value's exchanges depend on, ascending.
+  /// The computes on whose strategies the exchanges of a value depend, ascending.
   static std::vector<std::size_t> choices_of(const PlacedValue& value) {
     std::vector<std::size_t> choices;
     for (const PlacedSlot& reader : value.readers) choices.push_back(reader.compute);
@@ -54,7 +54,7 @@ class Chooser {
     return choices;
   }
 
-  /// Where a value has too many readers for a table, the last ones go on as they do.
+  /// Limits the table of a value to kLargestTable entries: the last computes keep their present strategies.
   void limit(const std::vector<std::size_t>& choices) {
     std::size_t entries = 1;
     for (const std::size_t c : choices) {

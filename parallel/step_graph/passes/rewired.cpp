@@ -14,7 +14,7 @@ bool moves_along(const Node& node, const Axis& axis) {
   return (is_exchange(node.kind) || node.kind == NodeKind::Split) && node.axes == axis.name;
 }
 
-/// By tensor: the one that exchanges and splits along the axis made it of.
+/// By tensor, its root: the tensor from which exchanges and splits along the axis make this one.
 std::vector<TensorId> roots_along(const StepGraph& graph, const Axis& axis) {
   std::vector<TensorId> roots(graph.tensors.size());
   for (std::size_t t = 0; t < roots.size(); ++t) roots[t] = static_cast<TensorId>(t);
@@ -71,7 +71,8 @@ class Rewiring {
     TensorId tensor;
   };
 
-  /// Tensors keep their numbers where they can, those that the engine reads first of all.
+  /// Collects the tensors of the graph, so that the new graph uses their numbers again. Tensors that gates read come
+  /// first, because the engine knows them.
   void prefer_tensors_of_gates() {
     for (const bool of_gates : {true, false}) {
       for (const Node& node : graph_.nodes) {
@@ -94,7 +95,7 @@ class Rewiring {
 
   TensorId needed(TensorId t) { return provide(roots_[at(t)], placement_of(graph_.tensors[at(t)], axis_)); }
 
-  /// The tensor that holds it so; made here unless it is there.
+  /// The tensor with that root in that placement. If it does not exist, adds the moves that make it.
   TensorId provide(TensorId root, const Placement& placement) {
     for (const Made& made : made_[at(root)]) {
       if (made.placement == placement) return made.tensor;
@@ -123,7 +124,7 @@ class Rewiring {
   std::vector<TensorId> roots_;
   std::vector<const std::vector<SupplyStep>*> moves_;  // by root
   std::vector<std::vector<Made>> made_;                // by root
-  std::vector<std::vector<TensorId>> known_;           // by root: those of the graph
+  std::vector<std::vector<TensorId>> known_;           // by root: its tensors in the given graph
   StepGraph result_;
 };
 

@@ -22,9 +22,10 @@ struct PlacedValue {
   /// false: the engine gives the tensor, and no exchange sends it. Such parameters stay where they are.
   bool travels = true;
   std::vector<PlacedSlot> readers;
-  std::vector<Placement> needed;  ///< by gates, and by exchanges along other axes
+  std::vector<Placement> needed;  ///< the placements that gates, and exchanges along other axes, need
 };
 
+/// The values of a graph along an axis, in the order in which they are made.
 /// Shape: a graph that check_placements() passes.
 std::vector<PlacedValue> values_along(const StepGraph& graph, const Axis& axis);
 

@@ -73,7 +73,7 @@ class Strategies {
     if (std::ranges::find(found_, all, &Strategy::all) == found_.end()) found_.push_back({std::move(all)});
   }
 
-  /// Any dimension with that label.
+  /// Returns whether another axis cuts a dimension whose outer label is `label`.
   bool is_cut_by_others(char label) const {
     const std::vector<TensorId> tensors = tensors_of(node_);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
@@ -89,7 +89,7 @@ class Strategies {
   const Node& node_;
   const Axis& axis_;
   BoundRule rule_;
-  bool cuts_ = false;  // as it is now
+  bool cuts_ = false;  // whether the present strategy cuts a tensor
   std::vector<Strategy> found_;
 };
 

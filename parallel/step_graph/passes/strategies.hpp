@@ -11,10 +11,10 @@ namespace sinew::parallel {
 
 /// The placements along one axis in which a compute takes its operands and leaves its results.
 struct Strategy {
-  std::vector<Placement> all;  ///< operands, then results; plain()
+  std::vector<Placement> all;  ///< placements of operands, then of results, each as plain() returns it
 };
 
-/// The ways in which extents are cut along an axis.
+/// By extent of a dimension or label: the offsets of its cuts along an axis.
 using KnownCuts = std::map<std::int64_t, std::set<std::vector<std::int64_t>>>;
 KnownCuts known_cuts(const StepGraph& graph, const Axis& axis);
 

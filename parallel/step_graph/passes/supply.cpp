@@ -11,7 +11,7 @@ class Supplier {
   Supplier(const StepTensor& tensor, const Axis& axis, const Factorisation& mesh, Placement made)
       : tensor_(tensor), axis_(axis), mesh_(mesh), at_(std::move(made)) {}
 
-  /// Once whole, everything else is a part of that.
+  /// Adds a move to a placement. Later moves start there if the tensor is whole there, or was Partial until now.
   void go(const Placement& to) {
     if (to == at_ || std::ranges::any_of(supply_.moves, [&](const SupplyStep& m) { return m.to == to; })) return;
     const auto kind = kind_of_move(at_, to);

@@ -20,8 +20,8 @@ struct LabelCut {
   friend bool operator==(const LabelCut&, const LabelCut&) = default;
 };
 
-/// The rule of a compute with the tensors of its node. It says what placements of the operands along one axis make of
-/// the results.
+/// The rule of a compute with the tensors of its node. It derives the placements of the results along one axis from
+/// those of the operands.
 ///   Cut labels: a label that is cut in one operand is cut alike in all operands that have it. Operands that lack the
 ///   label are whole. A result that has the label is cut there. A result that lacks it needs a sum over the ranks.
 ///   Partial operands: one operand may be Partial (sum) if the compute is linear in it and all others are whole. All
@@ -42,8 +42,8 @@ class BoundRule {
     std::string fault;
     std::vector<Placement> results;
   };
-  /// The results for operands with these placements. If the operands are whole, so are the results, although they may
-  /// be cut: see fault_of().
+  /// The placements of the results for operands with these placements. Whole operands give whole results here, although
+  /// fault_of() also accepts results that are cut along a label of no operand.
   Outcome derive(std::span<const Placement> operands, const Axis& axis) const;
   /// Why the compute cannot make these results of these operands. Empty: it can.
   std::string fault_of(std::span<const Placement> all, const Axis& axis) const;
@@ -51,7 +51,7 @@ class BoundRule {
   /// The placement of a tensor with that label cut. It is whole if it lacks the label. nullopt if the cut would fall
   /// inside one of its dimensions.
   std::optional<Placement> placed(std::size_t tensor, const LabelCut& cut, int ranks) const;
-  /// nullopt if offsets fall inside the inner labels of a dimension.
+  /// The cut of the outer label of the dimension that `shard` cuts. nullopt if offsets fall inside the inner labels.
   std::optional<LabelCut> cut_of(std::size_t tensor, const Shard& shard, int ranks) const;
   char outer_label(std::size_t tensor, int dim) const { return dims_[tensor][static_cast<std::size_t>(dim)].front(); }
   /// Dimensions of two tensors with the same label, or the same outer label.
@@ -63,7 +63,7 @@ class BoundRule {
   bool has(std::size_t tensor, char label) const;
   std::string complaint(std::size_t tensor, const Axis& axis, const Placement& found, std::string_view expected) const;
   Outcome derive_sums(std::span<const Placement> operands, const Axis& axis) const;
-  /// At least one of the operands is cut.
+  /// As derive(), for operands of which at least one is cut, and none is Partial.
   Outcome derive_cut(std::span<const Placement> operands, const Axis& axis) const;
   bool is_broadcast(std::span<const Placement> results, const Axis& axis) const;
 
@@ -80,7 +80,7 @@ class BoundRule {
 /// The offsets of a cut of `extent` rows into parts that are as even as possible.
 std::vector<std::int64_t> even_offsets(int ranks, std::int64_t extent);
 
-/// A valid shard without its offsets, if they are those of an even cut. Other placements stay.
+/// Removes the offsets of a valid shard if they are those of an even cut. Other placements stay.
 Placement plain(Placement placement, const std::vector<std::int64_t>& shape, int ranks);
 
 }  // namespace sinew::parallel

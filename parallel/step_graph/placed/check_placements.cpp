@@ -11,7 +11,8 @@
 namespace sinew::parallel {
 namespace {
 
-/// Does the placement along `axis` come after all that cut the same dimension, so that it can change?
+/// Returns whether the placement along `axis` comes after all others that cut the same dimension. Only such a placement
+/// can change.
 bool is_innermost(const StepTensor& tensor, std::string_view axis) {
   const auto& entries = tensor.placements.entries();
   const auto mine = std::ranges::find(entries, axis, &Placements::Entry::axis);
@@ -97,7 +98,7 @@ class PlacementChecker {
     return order_of_cuts(rule, all);
   }
 
-  /// A label that several axes cut is cut in one order.
+  /// Checks that tensors with a common label are cut in it along the same axes, in the same order.
   std::string order_of_cuts(const BoundRule& rule, const std::vector<TensorId>& all) const {
     for (std::size_t a = 0; a < all.size(); ++a) {
       for (std::size_t b = 0; b < a; ++b) {

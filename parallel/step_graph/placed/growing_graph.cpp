@@ -11,7 +11,7 @@
 namespace sinew::parallel {
 namespace {
 
-// The name of a moved tensor has the placement besides the name of the tensor.
+// Suffixes of the names of moved tensors.
 constexpr std::string_view kWhole = " whole", kParts = " in parts";
 
 }  // namespace

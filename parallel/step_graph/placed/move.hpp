@@ -19,7 +19,7 @@ std::optional<NodeKind> kind_of_move(const Placement& from, const Placement& to)
 std::int64_t sent_by_move(const StepTensor& tensor, std::string_view axis, const Placement& from, const Placement& to,
                           const Factorisation& mesh);
 
-/// The node itself. The name of a split is the number of the tensor that it makes.
+/// The node of a move. A split is named by the number of the tensor that it makes.
 Node move_of(NodeKind kind, std::string_view axis, TensorId from, TensorId to);
 
 TensorSpec spec_of(const StepTensor& tensor);

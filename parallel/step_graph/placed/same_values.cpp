@@ -10,7 +10,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// One number for all tensors, of whatever graph, that are the same as a whole.
+/// Numbers tensors. Two tensors, even of two graphs, get the same number if they are the same as a whole.
 class Numbers {
  public:
   std::int32_t of(const std::string& what) { return known_.try_emplace(what, std::ssize(known_)).first->second; }
@@ -19,7 +19,7 @@ class Numbers {
   std::map<std::string, std::int32_t> known_;
 };
 
-/// The tensors that the engine gives and reads, in the graph's order.
+/// The tensors of each signal and of each gate, as text.
 struct Ends {
   std::map<std::string, std::string> signals, gates;
 };
