@@ -63,7 +63,7 @@ SINEW_API Redistribution plan_redistribution(const TensorSpec& from, const Place
 /// Shape:   disjoint buffers of the bytes of the two boxes (local_bytes), in host memory.
 /// Options: deadline, determinism, label and where.
 /// Errors:  InvalidArgument at once, naming tensor, buffer, the bytes found and expected. Otherwise as the collectives.
-/// Cost:    scratch for the data between two steps, and for parts that do not lie one behind the other.
+/// Cost:    scratch for the data between two steps, and for parts that are not contiguous in memory.
 SINEW_API void redistribute(const Redistribution& plan, ConstBuffer from, Buffer to, Mesh& mesh,
                             const CallOptions& = {});
 
