@@ -7,7 +7,8 @@
 
 namespace sinew::parallel {
 
-/// Work on memory whose owner may leave by an exception. The destructor waits for the end of the work.
+/// A Work that uses memory of the object or function that owns the AwaitedWork. The destructor waits for the end of the
+/// work, so that an exception cannot free this memory too early.
 class AwaitedWork {
  public:
   AwaitedWork() noexcept = default;
@@ -17,7 +18,7 @@ class AwaitedWork {
   ~AwaitedWork() {
     try {
       work_.get();
-    } catch (const Error&) {  // whoever leaves by an exception has a reason of his own
+    } catch (const Error&) {  // a destructor must not throw; the owner is often left by an exception already
     }
   }
 

@@ -8,8 +8,9 @@ struct Product {
   bool a_transposed = false, b_transposed = false;
   int m = 0, n = 0, k = 0;
   int la = 0, lb = 0, lc = 0;
-  /// For layout-invariant products (invariant/invariant_blas.hpp); other implementations need not use it. The elements
-  /// of a leaf block of k; 0: k is one block. k_folded: whether the tree takes the blocks in folded order.
+  /// Only for layout-invariant products (invariant/invariant_blas.hpp); other implementations may ignore both members.
+  /// k_leaf: the elements of each leaf block of k; 0: k is one block. k_folded: whether the tree adds the blocks in
+  /// folded order.
   int k_leaf = 0;
   bool k_folded = false;
 };

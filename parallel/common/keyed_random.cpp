@@ -20,14 +20,14 @@ Bits philox(const Bits& counter, std::array<std::uint32_t, 2> key) {
 
 std::uint64_t joined(std::uint32_t low, std::uint32_t high) { return (std::uint64_t{high} << 32) | low; }
 
-/// The middle of one of 2^53 equal parts of (0, 1).
+/// Maps 53 bits to (0, 1): the result is the middle of one of 2^53 equal parts of this interval.
 double unit(std::uint64_t bits) { return (static_cast<double>(bits >> 11) + 0.5) * 0x1p-53; }
 
 }  // namespace
 
 KeyedRandom::KeyedRandom(std::uint64_t seed, std::string_view name)
     : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)} {
-  // The name, 12 bytes at a time and its length, goes through the generator itself.
+  // The generator mixes the name into the key. Each block has 12 bytes of the name, and the length of the name.
   for (std::size_t at = 0; at <= name.size(); at += 12) {
     Bits block{0, 0, 0, static_cast<std::uint32_t>(name.size())};
     const std::string_view part = name.substr(at, 12);
@@ -52,7 +52,7 @@ double KeyedRandom::uniform(std::uint64_t number) const {
 }
 
 double KeyedRandom::normal(std::uint64_t number) const {
-  const Bits b = bits(number);  // Box and Muller's, of which one half is used
+  const Bits b = bits(number);  // Box-Muller transform; only one of its two results is used
   const double radius = std::sqrt(-2 * std::log(unit(joined(b[0], b[1]))));
   return radius * std::cos(2 * std::numbers::pi * unit(joined(b[2], b[3])));
 }

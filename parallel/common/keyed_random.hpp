@@ -15,11 +15,11 @@ class SINEW_API KeyedRandom {
  public:
   KeyedRandom(std::uint64_t seed, std::string_view name);
 
-  /// In [0, limit). limit is 1 or more.
+  /// A whole number in [0, limit). limit is 1 or more.
   std::uint64_t below(std::uint64_t number, std::uint64_t limit) const;
-  /// In (0, 1).
+  /// A uniformly distributed number in (0, 1).
   double uniform(std::uint64_t number) const;
-  /// Mean 0, standard deviation 1.
+  /// A normally distributed number with mean 0 and standard deviation 1.
   double normal(std::uint64_t number) const;
 
  private:

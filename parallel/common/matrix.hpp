@@ -24,7 +24,7 @@ Buffer elements_of(T* data, std::int64_t count) noexcept {
   return {reinterpret_cast<std::byte*>(data), static_cast<std::size_t>(count) * sizeof(T)};
 }
 
-/// A count as matrix products take it. A layer that needs a larger one does not fit any memory.
+/// A count as an int, as matrix products take it. A layer with a larger count is too large for any memory.
 constexpr int as_int(std::int64_t n) noexcept { return static_cast<int>(n); }
 
 /// Copies rows of `width` elements. The strides are elements from one row to the next.

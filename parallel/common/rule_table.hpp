@@ -15,14 +15,14 @@ namespace sinew::parallel {
 /// depends on another rule that is broken.
 using Finding = std::optional<std::string>;
 
-/// A request with one thing changed, and a text that says which: "tp 2".
+/// A request with one setting changed, and a text that names the change: "tp 2".
 template <class Request>
 struct ChangeOf {
   std::string text;
   Request to;
 };
 
-/// Other values for one thing, the nearest to the request first. They may break rules.
+/// Changes of one setting, from the value nearest to the request to the farthest. A change may break rules.
 template <class Request>
 using ChangesOf = std::vector<ChangeOf<Request>>;
 
@@ -31,7 +31,7 @@ template <class Request>
 struct RuleOf {
   std::string name;
   std::function<Finding(const Request&)> judge;
-  /// For each thing that may mend the rule, other values, nearest first.
+  /// For each setting that may mend the rule, changes of this setting, the nearest first.
   std::function<std::vector<ChangesOf<Request>>(const Request&)> changes;
 };
 
@@ -60,7 +60,7 @@ class RuleTable {
   }
 
  private:
-  using Findings = std::vector<Finding>;  // of each rule
+  using Findings = std::vector<Finding>;  // by rule
 
   static bool is_broken(const Finding& finding) { return finding.value_or("") != ""; }
 
@@ -70,7 +70,8 @@ class RuleTable {
     return findings;
   }
 
-  /// MendsHarmlessly: no rule is broken that was kept, but a rule that could not be judged is now broken.
+  /// Mends: the rule is mended, and no further rule is broken. MendsHarmlessly: the rule is mended, and a rule that
+  /// could not be judged before is now broken. None: the rule stays broken, or a rule that was kept is now broken.
   enum class Effect { Mends, MendsHarmlessly, None };
 
   /// The effect of a change on rule `at`.
@@ -85,8 +86,8 @@ class RuleTable {
     return effect;
   }
 
-  /// The nearest change that mends the rule and shows no other broken rule. Otherwise the nearest one that mends it
-  /// harmlessly. end(): there is none.
+  /// The nearest change with Effect::Mends. If there is none, the nearest change with Effect::MendsHarmlessly. end():
+  /// there is neither.
   typename ChangesOf<Request>::const_iterator best(const ChangesOf<Request>& changes, const Findings& before,
                                                    std::size_t at) const {
     auto found = changes.end();

@@ -11,8 +11,8 @@ namespace sinew::parallel {
 struct Violation {
   std::string rule;   ///< "dense"
   std::string found;  ///< "16 ranks are not a multiple of tp 3 * cp 1 * pp 4"
-  /// Changes, each of which mends the rule alone: "tp 2", "12 ranks", "zero 3". For each thing that can be changed it
-  /// is the nearest change that mends this rule and breaks no rule that is kept. Empty: no single change mends it.
+  /// Single changes that mend the rule: "tp 2", "12 ranks", "zero 3". For each setting, this is the nearest change that
+  /// mends the rule and keeps all rules that are kept now. Empty: no single change mends the rule.
   std::vector<std::string> fixes;
 };
 

@@ -40,7 +40,7 @@ void BlockAttention<T>::for_each_tile(const AttentionMask& mask, const Tokens<co
                                       const Tokens<const T>& keys, const F& f) {
   for (std::int64_t q = 0; q < queries.count; q += kTile) {
     const std::int64_t rows = std::min(kTile, queries.count - q);
-    // The first keys that they see ascend, and so do the last ones.
+    // The first key that a query sees ascends with the query's position, and so does the last one.
     const std::int64_t from = mask.seen(queries.first + q).first, to = mask.seen(queries.first + q + rows - 1).last;
     for (std::int64_t k = 0; k < keys.count; k += kTile) {
       const std::int64_t columns = std::min(kTile, keys.count - k), first = keys.first + k;

@@ -57,8 +57,8 @@ class SINEW_API ContextAttention {
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* kept,
                 const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 
-  /// kept_for(): elements that are kept. room_for(): elements that the object itself holds. Both on a rank of the whole
-  /// group.
+  /// kept_for(): elements that are kept. room_for(): elements that the object itself holds. Both are for `rank` of the
+  /// whole group.
   /// Errors: as ContextShape::require.
   static std::size_t kept_for(const ContextShape& shape, int rank);
   static std::size_t room_for(const ContextShape& shape, int rank);

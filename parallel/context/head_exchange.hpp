@@ -27,7 +27,7 @@ struct HeadExchangeShape {
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
 /// Errors:   InvalidArgument for pieces or heads of another number of members. Otherwise as all_to_all_v.
-/// Cost:     an all_to_all_v, and room for what is sent and received. In a group of one rank a copy.
+/// Cost:     an all_to_all_v, and memory for the sent and the received elements. A group of one rank copies instead.
 /// Source:   Jacobs et al., DeepSpeed Ulysses, arXiv 2309.14509.
 template <class T>
 class SINEW_API HeadExchange {
@@ -35,7 +35,7 @@ class SINEW_API HeadExchange {
   HeadExchange(CallGroup group, HeadExchangeShape shape);
 
   void to_heads(const T* by_tokens, std::int64_t stride, T* by_heads);
-  /// The transpose of to_heads(): what several members have of a head is summed.
+  /// The transpose of to_heads(). If several members have a head, their values are summed.
   void to_tokens(const T* by_heads, T* by_tokens, std::int64_t stride);
 
   std::int64_t elements_by_heads() const noexcept { return elements_by_heads(shape_, me_); }
@@ -63,8 +63,8 @@ class SINEW_API HeadExchange {
   std::size_t me_;
   std::vector<std::vector<Run>> runs_;         // by member
   std::int64_t all_tokens_ = 0;                // of a sequence
-  Counts by_heads_counts_, by_tokens_counts_;  // elements by member: of its heads, of its tokens
-  std::vector<T> tokens_side_, heads_side_;    // what is packed
+  Counts by_heads_counts_, by_tokens_counts_;  // elements for each member: with its heads, with its tokens
+  std::vector<T> tokens_side_, heads_side_;    // packed data of each side
   std::size_t sent_ = 0;
 };
 

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kTileOf = 32;
 
-/// Elements of the rooms of an attention, one after the other.
+/// The lengths of the buffers of an attention, in elements.
 struct Rooms {
-  std::size_t along = 0, scores = 0;                                        // always; two of the latter
-  std::size_t sent = 0, got = 0, key_values = 0, queries = 0, numbers = 0;  // two each of the last three
+  std::size_t along = 0, scores = 0;                                        // always needed; `scores` twice
+  std::size_t sent = 0, got = 0, key_values = 0, queries = 0, numbers = 0;  // with several ranks; the last three twice
 
   std::size_t total() const noexcept { return along + 2 * scores + sent + got + 2 * (key_values + queries + numbers); }
 };
@@ -149,7 +149,7 @@ void InvariantAttention<T>::for_each_tile(std::span<const AttentionMask> masks, 
 
 template <class T>
 Rows InvariantAttention<T>::seen_by(const Tile& q) const noexcept {
-  // The first keys that they see ascend, and so do the last ones.
+  // The first key that a query sees ascends with the query's position, and so does the last one.
   const std::int64_t first = q.mask->seen(q.position).first, last = q.mask->seen(q.position + q.count - 1).last;
   return {std::clamp<std::int64_t>(first, 0, cut_.length()), std::clamp<std::int64_t>(last, 0, cut_.length())};
 }
@@ -272,7 +272,8 @@ void InvariantAttention<T>::add_key_value_gradients(const Tile& q, const Project
   blas_->multiply(sums, T{1}, slopes_.data(), in.queries + q.own * in.query_stride + head * w, T{1}, to.keys + at);
 }
 
-/// Adds what all queries of a head give, from the first to the last.
+/// Adds the contributions of all queries of a head to the gradients of a tile of keys and values, from the first query
+/// to the last.
 template <class T>
 void InvariantAttention<T>::key_value_gradients(const Tile& k, const Projections<const T>& in, int head,
                                                 const Projections<T>& to) {
@@ -318,7 +319,7 @@ void InvariantAttention<T>::backward(std::span<const AttentionMask> masks, const
       std::fill_n(to.values + t * to.key_value_stride, shared, T{0});
     }
   });
-  // If heads share keys, the queries of the first head come first in both directions.
+  // If query heads share a key head, both branches below must add their contributions in the same order: head by head.
   for (int head = 0; head < heads_.heads; ++head) {
     for_each_tile(masks, [&](const Tile& tile) {
       query_gradients(tile, {in.queries, in.query_stride}, head, dout, lse, to.queries, to.query_stride);

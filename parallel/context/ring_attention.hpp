@@ -23,8 +23,8 @@ namespace sinew::parallel {
 /// Lifetime: ends before communicator and blas.
 /// Errors:   InvalidArgument for a cut of another number of ranks, and unless there is one mask, or one for each
 ///           sequence. Otherwise as sendrecv.
-/// Cost:     room for the keys and values of two ranks and for their gradients; none in a group of one rank. A rank
-///           sends P - 1 times the keys and values of one rank, and backward P - 1 times these and P times their
+/// Cost:     room for the keys and values of two ranks and for their gradients. A group of one rank needs no such room.
+///           A rank sends P - 1 times the keys and values of one rank, and backward P - 1 times these and P times their
 ///           gradients. Work: SequenceCut::pairs, in tiles.
 /// Source:   Liu et al., arXiv 2310.01889; sinks: Xiao et al., arXiv 2309.17453, as learnt scores in gpt-oss.
 template <class T>
@@ -36,7 +36,7 @@ class SINEW_API RingAttention {
   /// has no value. null: none.
   void forward(std::span<const AttentionMask> masks, const Projections<const T>& in, T* out, T* lse,
                const T* sinks = nullptr);
-  /// Writes all of `to`; adds to nothing. dsinks: of this rank's tokens, Partial over the group.
+  /// Overwrites all of `to`. dsinks: the contribution of this rank's tokens, Partial over the group.
   void backward(std::span<const AttentionMask> masks, const Projections<const T>& in, const T* out, const T* lse,
                 const T* dout, const Projections<T>& to, const T* sinks = nullptr, T* dsinks = nullptr);
 

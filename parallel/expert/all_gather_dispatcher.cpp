@@ -29,7 +29,7 @@ class AllGatherDispatcher<T>::Handle final : public Dispatch<T> {
   std::size_t ranks() const noexcept { return tokens_.size(); }
   std::size_t me() const noexcept { return at(GroupPlace(*of_.group_).rank); }
   std::vector<std::uint64_t> elements(std::int64_t of_token) const;
-  /// Gathers the data of all ranks, with so many elements for each token. own: this rank's data.
+  /// Gathers the data of all ranks, which have `of_token` elements for each token. own: this rank's data.
   template <class E>
   std::vector<E> gather(const E* own, std::int64_t of_token) const;
   void sum(const T* all, std::int64_t of_token, T* own);

@@ -16,11 +16,12 @@ namespace sinew::parallel {
 ///
 ///     coefficient * T * E / (top_k T^2) * sum_e c_e sum_t p_te
 ///
-/// If all experts are equally loaded, that is the coefficient for each token. The loss is that of whole sequences. So
-/// it does not depend on how sequences are cut over ranks and passes. Assignments count before any is dropped.
+/// If all experts are equally loaded, the loss is `coefficient` for each token. The loss is that of whole sequences. So
+/// it does not depend on how sequences are cut over ranks and passes. Assignments are counted before any is dropped.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
-/// Cost:     an all_reduce of 2 * experts f64 for each sequence, over the ranks that share sequences. Nothing backward.
+/// Cost:     an all_reduce of 2 * experts f64 for each sequence, over the ranks that share sequences. The backward pass
+///           sends nothing.
 /// Source:   Fedus et al., Switch Transformers, arXiv 2101.03961; by sequence: DeepSeek-V3, arXiv 2412.19437.
 template <class T>
 class SINEW_API BalanceLoss {

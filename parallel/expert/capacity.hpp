@@ -34,11 +34,11 @@ struct CapacityShape {
 template <class T>
 class SINEW_API CapacityLimit {
  public:
-  /// group: the ranks that share sequences. tokens: of this rank, in each call.
+  /// group: the ranks that share sequences. tokens: the number of this rank's tokens in each call.
   /// Errors: InvalidArgument for a factor below 0. Collective over the group.
   CapacityLimit(CallGroup group, const RouterShape& router, const CapacityShape& shape, std::int64_t tokens);
 
-  /// The capacity of an expert for a sequence of so many tokens.
+  /// The capacity of an expert for a sequence of `length` tokens.
   std::int64_t capacity(std::int64_t length) const noexcept;
   /// Replaces dropped experts by kNoExpert. Returns how many assignments of this rank were dropped.
   std::int64_t apply(Routing<T>& routing, const TokenPositions& where);

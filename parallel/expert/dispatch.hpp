@@ -11,9 +11,9 @@ namespace sinew::parallel {
 /// same Dispatch. Both directions are linear, and each is the transpose of the other. So the backward pass of
 /// dispatch() is combine(), and that of combine() is dispatch().
 ///
-///     dispatch(x, rows)         rows: of the tokens that come to this rank's experts, expert by expert
+///     dispatch(x, rows)         rows: one for each token that comes to an expert of this rank, expert by expert
 ///     ... rows of `out` = gate of the row * expert(row) ...
-///     combine(rows, out)        out: of this rank's tokens, the sum over their experts; 0 of a token without any
+///     combine(rows, out)        out: for each token of this rank, the sum over its experts; 0 if it has none
 ///
 /// Both can be done in chunks, so that rows of some experts travel while other experts compute. Call start(x) first.
 /// For each chunk call receive(), compute, and call give_back(). At the end call collect(out).
@@ -33,7 +33,7 @@ class Dispatch {
   virtual ~Dispatch() = default;
 
   std::int64_t rows() const noexcept { return offsets_.back(); }
-  /// For each expert of this rank its first row, then the end.
+  /// For each expert of this rank, its first row. The last entry is rows().
   const std::vector<std::int64_t>& offsets() const noexcept { return offsets_; }
   /// The gate of each row.
   const std::vector<T>& gates() const noexcept { return gates_; }
@@ -53,16 +53,16 @@ class Dispatch {
     for (std::size_t c = 0; c < chunks_.size(); ++c) give_back(c, rows);
     collect(out);
   }
-  /// Brings a number of each row back to the place of its gate. Dropped assignments get 0.
+  /// Brings one number of each row back to its token's rank, to the place of the row's gate. Dropped assignments get 0.
   /// Shape: of_rows [rows()]; to [tokens, top_k].
   virtual void return_gates(const T* of_rows, T* to) = 0;
 
-  /// x may be overwritten when it returns.
+  /// Begins to send the tokens. x may be overwritten when start() returns.
   virtual void start(const T* x) = 0;
   /// Call it for the chunks in their order. rows: all rows; those of the chunk are written.
   virtual void receive(std::size_t chunk, T* rows) = 0;
-  /// Call it for the chunks in their order. rows: all rows; those of the chunk are read, and may be overwritten when it
-  /// returns.
+  /// Call it for the chunks in their order. rows: all rows; those of the chunk are read, and may be overwritten when
+  /// give_back() returns.
   virtual void give_back(std::size_t chunk, const T* rows) = 0;
   virtual void collect(T* out) = 0;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A mixture of experts. The room holds routers, what limits and balances their choice, and dispatchers that carry
+// A mixture of experts. The room holds routers, limits and balance losses for their choice, and dispatchers that carry
 // tokens to experts. It may include placements and the room `common`.
 
 #include <cstddef>
@@ -43,10 +43,10 @@ struct DispatchShape {
 /// rows_of({}, rank, ranks, experts).
 /// Thread:   the World's.
 /// Lifetime: ends before the communicators.
-/// Cost:     AllGather: an all_gather of all tokens and a reduce_scatter of as much. AllToAll: an all_to_all_v of rows
-///           each way, at most assignments * width elements. Hierarchical: between hosts one row for each token and
-///           host each way; sums are made on the way back. plan(): two small exchanges, of numbers and of gates. Memory
-///           for the packed and the received rows of the largest passage so far.
+/// Cost:     AllGather: an all_gather of all tokens, and a reduce_scatter of as many bytes. AllToAll: an all_to_all_v
+///           of rows each way, at most assignments * width elements. Hierarchical: between hosts one row for each token
+///           and host each way; sums are made on the way back. plan(): two small exchanges, of numbers and of gates.
+///           Memory for the packed and the received rows of the largest passage so far.
 /// Source:   Megatron-LM, token dispatchers; two hops: DeepEP, Rajbhandari et al., DeepSpeed-MoE, arXiv 2201.05596.
 template <class T>
 class SINEW_API Dispatcher {
@@ -59,7 +59,7 @@ class SINEW_API Dispatcher {
   virtual std::unique_ptr<Dispatch<T>> plan(const Routing<T>& routing) = 0;
   /// The experts of this rank.
   virtual Rows experts() const noexcept = 0;
-  /// Bytes of rows and sums that this rank has sent, without numbers and gates. For AllGather a lower bound.
+  /// Bytes of rows and sums that this rank has sent, without numbers and gates. For AllGather it is a lower bound.
   virtual std::size_t sent_bytes() const noexcept = 0;
   /// The part of sent_bytes() that went to other hosts.
   virtual std::size_t sent_between_hosts() const noexcept = 0;
@@ -73,13 +73,14 @@ class SINEW_API Dispatcher {
 
 /// The ranks that share experts.
 struct ExpertRanks {
-  Communicator* experts = nullptr;  ///< over which experts are spread (ep); empty: this rank has all of them
+  Communicator* experts = nullptr;  ///< the ranks over which experts are spread (ep); if it is empty, this rank has all
   /// The ranks that share each expert (etp). Each of them gets the tokens of all. null: experts are not shared.
   Communicator* tensor = nullptr;
-  std::vector<int> hosts;  ///< by rank of `experts`; empty: all ranks are on one host
+  std::vector<int> hosts;  ///< the host of each rank of `experts`; empty: all ranks are on one host
 };
 
-/// If ranks share experts (etp), each of them has the rows() of all, and passes its part of a sum to combine().
+/// Makes a dispatcher. If ranks share experts (etp), rows() has the rows of all these ranks, and each of them passes
+/// its part of a sum to combine().
 /// Errors: InvalidArgument for a shape without experts, tokens or chunks, and for hosts of another number of ranks. For
 ///         Hierarchical also as split.
 template <class T>

@@ -22,7 +22,7 @@ class HierarchicalDispatcher<T>::Handle final : public Dispatch<T> {
   void return_gates(const T* of_rows, T* to) override;
 
  private:
-  /// A row of one token to one host.
+  /// A row carries one token to one host.
   struct Row {
     std::int64_t token = 0;
     std::size_t host = 0;
@@ -30,7 +30,7 @@ class HierarchicalDispatcher<T>::Handle final : public Dispatch<T> {
 
   std::size_t ranks() const noexcept { return of_.experts_.size(); }
   void find_rows(const Routing<T>& routing);
-  /// The experts of this rank's rows on their hosts, as the inner dispatcher numbers them.
+  /// For each row, the token's experts on that host, as the inner dispatcher numbers them.
   Routing<T> routing_there(const Routing<T>& routing);
   /// Elements of each rank's rows, one way or the other.
   std::vector<std::uint64_t> elements(const std::vector<std::int64_t>& rows, std::int64_t width) const;

@@ -34,7 +34,7 @@ class HierarchicalDispatcher final : public Dispatcher<T> {
     std::vector<std::size_t> ranks;
   };
 
-  /// The experts of a host have numbers of their own there, in the order of its ranks.
+  /// Numbers the experts of a host from 0, in the order of its ranks. Returns the experts of each rank.
   static std::vector<Rows> experts_on(const Host& host, const std::vector<Rows>& experts);
   const Host& host_of(std::size_t rank) const;
 

@@ -26,8 +26,8 @@ struct RouterShape {
   /// true: the gates of a token add up to `scale`. With top_k 1 each gate is then `scale`, and the router learns from
   /// balance losses only. false: a gate is its score times `scale`, as in Switch (Fedus et al., arXiv 2101.03961).
   bool normalised = true;
-  double scale = 1;         ///< of all gates
-  std::int64_t groups = 1;  ///< experts are divided evenly into these; a token goes to some of the groups only
+  double scale = 1;         ///< the factor of all gates
+  std::int64_t groups = 1;  ///< the number of equal groups of experts; a token goes to some groups only
   /// To how many groups a token goes. They are the groups whose top_k / chosen_groups best experts have the largest sum
   /// of scores.
   std::int64_t chosen_groups = 1;

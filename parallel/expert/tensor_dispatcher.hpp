@@ -9,7 +9,7 @@
 namespace sinew::parallel {
 
 /// Gives each rank that shares an expert (etp) the rows of all these ranks. It gathers the rows of an inner dispatcher,
-/// and reduce-scatters what each rank has computed of them.
+/// and reduce-scatters the ranks' results for these rows.
 template <class T>
 class TensorDispatcher final : public Dispatcher<T> {
  public:

@@ -10,7 +10,7 @@ namespace sinew::parallel {
 /// Matrix products in which the bits of an element depend only on its row of op(a), its column of op(b), and the leaf
 /// blocks of k in Product. They do not depend on m and n, on the place of the element, or on the width of vectors. So a
 /// rank with some rows or columns gets the bits of a rank with all of them. A rank with an aligned range of leaf blocks
-/// gets a node of the tree with which a sum of Determinism::LayoutInvariant goes on.
+/// gets a node of the tree. A collective with Determinism::LayoutInvariant continues the sum from such nodes.
 ///   a leaf block  one fused multiply-add for each of its k, from the first to the last, beginning with 0
 ///   the blocks    by the balanced binary tree (leaves.hpp)
 ///   the result    alpha * sum + beta * c. With alpha = beta = 1 and one block the sum begins with c. So a chain that

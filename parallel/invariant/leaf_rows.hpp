@@ -23,14 +23,14 @@ struct LeafRows {
 /// Errors: InvalidArgument if the number of blocks is not a power of two.
 SINEW_API void require_leaves(const LeafRows& of);
 
-/// to = the sum of all rows: of each block from its first row to its last, then by the tree.
+/// to = the sum of all rows. Each block is summed from its first row to its last. The tree then adds the blocks.
 /// Shape:  from [rows, columns], with `stride` elements from one row to the next; to [columns], disjoint from it.
 /// Errors: as require_leaves.
 /// Cost:   a pass over the rows; room for log2(leaves) + 1 rows.
 template <class T>
 SINEW_API void sum_leaf_rows(const T* from, const LeafRows& of, std::int64_t columns, std::int64_t stride, T* to);
 
-/// The same if only some rows, ascending, are not zero. 0 if there are none.
+/// The same sum if only the rows `some` can differ from zero; `some` ascends. The sum is 0 if `some` is empty.
 template <class T>
 SINEW_API void sum_some_leaf_rows(const T* from, const LeafRows& of, std::span<const std::int64_t> some,
                                   std::int64_t columns, std::int64_t stride, T* to);

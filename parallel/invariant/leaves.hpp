@@ -26,8 +26,8 @@ constexpr std::int64_t leaves_of(std::int64_t extent) noexcept {
 }
 
 /// The block that is leaf `leaf` of the tree in folded order: 0, n-1, 1, n-2, ... Each pair of a block and its mirror
-/// image is one aligned node. So the two pieces of a zig-zag cut are an aligned range of leaves. In a rank's memory
-/// these pieces lie as if they were all blocks: the same function, with the rank's number of blocks, finds them there.
+/// image is one aligned node. So the two pieces of a zig-zag cut are an aligned range of leaves. A rank's memory has
+/// only the blocks of its pieces. The same function, with the rank's number of blocks, gives their order there.
 constexpr std::int64_t folded(std::int64_t leaf, std::int64_t blocks) noexcept {
   return leaf % 2 == 0 ? leaf / 2 : blocks - 1 - leaf / 2;
 }

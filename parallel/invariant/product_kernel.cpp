@@ -25,7 +25,8 @@ void tile_of(const T* HWY_RESTRICT a, const T* HWY_RESTRICT b, const LeafRows& k
   static_assert(kTileRows == 4);
   const hn::ScalableTag<T> d;
   const std::size_t lanes = hn::Lanes(d), columns = 2 * lanes, elements = kTileRows * columns;
-  // A node that waits at a height is a left half. Vectors of any length cannot be members of an array.
+  // At each height one left node may wait for its right sibling. It waits as single elements, because vectors of
+  // run-time length cannot be in an array.
   HWY_ALIGN T waiting[kMostHeight * kTileRows * 2 * hn::MaxLanes(hn::ScalableTag<T>())];
   const auto zero = hn::Zero(d);
   const auto leaves = static_cast<std::uint64_t>(k.leaves());

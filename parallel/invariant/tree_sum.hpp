@@ -26,7 +26,7 @@ class SINEW_API TreeSum {
   /// Errors: InvalidArgument for a number of leaves that is not a power of two.
   TreeSum(std::int64_t leaves, std::size_t elements);
 
-  /// A vector that is not needed any more, to be filled. Its content is undefined.
+  /// Returns a vector to be filled: one that is not needed any more, or a new one. Its content is undefined.
   std::vector<T> room();
   /// Errors: InvalidArgument for a leaf that does not exist or has already come, and for another number of elements.
   void add(std::int64_t leaf, std::vector<T> values);
@@ -34,7 +34,7 @@ class SINEW_API TreeSum {
   /// Returns the sum, and begins anew.
   /// Errors: InvalidArgument if leaves are missing, with their number.
   std::vector<T> take();
-  /// Gives a vector for room().
+  /// Hands over a vector that room() may return.
   void give_back(std::vector<T> vector) { spare_.push_back(std::move(vector)); }
   /// Drops the vectors that wait.
   void clear();

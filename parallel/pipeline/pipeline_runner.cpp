@@ -28,7 +28,7 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// A text that says why so many ranks cannot run a schedule. Empty: they can.
+/// Says why so many ranks cannot run the schedule. Empty: they can.
 std::string fault_of(const PipelineSchedule& schedule, int ranks) {
   if (schedule.ranks() != ranks)
     return fmt::format("'{}' is of {} ranks, expected {}, those of the group", schedule.name, schedule.ranks(), ranks);

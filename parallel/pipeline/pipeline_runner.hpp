@@ -49,19 +49,20 @@ class StageEngine {
 
 /// Runs a pipeline over the ranks of a communicator. Each rank takes its actions of a schedule that was proved.
 /// Messages are sent and received while the engine computes.
-/// `steps`: the protocols of all DataParallels whose passes the stages make (DataParallel::protocol). run() then has a
-/// place in each pass of these steps: it is due once, before gradients are reported. If the pipeline or one of the
-/// steps ends, the others end too.
+/// `steps`: the protocols of all DataParallels whose passes the stages make (DataParallel::protocol). In each pass of
+/// such a step, run() must be called once, before gradients are reported. If the pipeline or one of the steps ends, the
+/// others end too.
 /// Thread:   the World's. With Threads::Multiple messages go on between calls.
 /// Lifetime: ends before ranks, engine and steps.
-/// Errors:   the constructor throws InvalidArgument on all ranks. For a schedule that prove() refuses, with the reason
-///           or the circle. For a schedule of another number of ranks. For schedules that differ between ranks. For a
-///           stage that hands on more than 2^40 bytes. run() throws InvalidArgument for a stage that has written
-///           another number of bytes than it said, naming stage, microbatch and rank. It throws InvalidArgument if a
-///           stage calls run(), or if run() is not due. Otherwise as send and recv. The World of `ranks` ends on all
-///           its ranks (Communicator::abort_world_by_exception) if a stage throws, if run() fails for another reason,
-///           or if a StepProtocol of `steps` refuses a call. Its text has the action and the text of the exception.
-///           run() throws the exception itself, and so does every later run() on this rank.
+/// Errors:   the constructor throws InvalidArgument on all ranks if prove() refuses the schedule; the text has the
+///           reason or the cycle. The constructor also throws if the schedule has another number of ranks, if schedules
+///           differ between ranks, or if a stage hands on more than 2^40 bytes. A stage that returns another number of
+///           bytes than output_bytes() says makes run() throw InvalidArgument, with stage, microbatch and rank. If a
+///           stage calls run(), or if run() is not due, run() throws InvalidArgument. Otherwise as send and recv. If a
+///           stage throws, the World of `ranks` ends on all its ranks (Communicator::abort_world_by_exception). The
+///           World also ends if run() fails for another reason, or if a StepProtocol of `steps` refuses a call. The
+///           error of the other ranks names the action, and has the text of the exception. On this rank, run() throws
+///           the exception itself, and so does every later run().
 class SINEW_API PipelineRunner final : private StepActions {
  public:
   PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
@@ -73,10 +74,10 @@ class SINEW_API PipelineRunner final : private StepActions {
   const PipelineSchedule& schedule() const noexcept { return schedule_; }
   /// Bytes held for data between stages.
   std::size_t held_bytes() const noexcept { return held_; }
-  /// held_bytes() of a rank, known without a runner. bytes: as step_of.
+  /// The held_bytes() of a rank, computed without a runner. bytes: as step_of() takes them.
   static std::size_t held_for(const PipelineSchedule& schedule, std::int32_t rank,
                               const std::vector<std::int64_t>& bytes);
-  /// Since the constructor: the time in which this rank computed, and the time in which it waited for others.
+  /// The time since construction in which this rank computed, and the time in which it waited for other ranks.
   double computed_s() const noexcept { return computed_s_; }
   double waited_s() const noexcept { return waited_s_; }
 

@@ -59,7 +59,8 @@ class Lowering {
   }
   void add(Node node) { step_.graph.nodes.push_back(std::move(node)); }
 
-  /// Returns whether an action's output is sent before anything for which other ranks could wait.
+  /// Returns whether, after this action, the send of its output comes before any action for which other ranks could
+  /// wait.
   bool is_sent_at_once(std::size_t number) const noexcept {
     const Action& makes = actions()[number];
     const ActionKind sends = makes.kind == ActionKind::Forward ? ActionKind::SendActivation : ActionKind::SendGradient;

@@ -19,7 +19,8 @@ struct BoundaryTensor {
   friend auto operator<=>(const BoundaryTensor&, const BoundaryTensor&) = default;
 };
 
-/// All boundary tensors of one boundary in one direction. They use the places of their kind in turn.
+/// All boundary tensors of one boundary in one direction. They share a set of buffers, called places. A place is used
+/// again when the tensor in it is not needed any more.
 struct MessageKind {
   std::int32_t stage = 0;
   bool gradient = false;
@@ -27,22 +28,22 @@ struct MessageKind {
 };
 
 /// The work of one rank in a step of a pipeline, as a step graph. Before each computation a gate waits for its inputs,
-/// and for a place for its output. After the computation there is a signal. Messages are exchanges along "pp".
+/// and for a free place for its output. After the computation there is a signal. Messages are exchanges along "pp".
 /// Gates and signals are named as actions are written: "2F0", "2B0", "2I0".
 struct PipelineStep {
   StepGraph graph;
   std::vector<BoundaryTensor> tensors;  ///< by number of the graph's tensor
   std::map<BoundaryTensor, TensorId> numbers;
-  std::map<MessageKind, std::int32_t> places;  ///< how many are in use at a time, at most
+  std::map<MessageKind, std::int32_t> places;  ///< the number of buffers for each kind
 };
 
-/// The number of messages of a kind that may be made and not yet received, if they are sent as soon as they are made.
-/// The schedule is proved with that number. If the schedule makes data ahead of its sends, or posts receives ahead of
-/// their readers, there are as many places as that needs.
+/// The number of messages of one kind that may be computed before they are received, if each is sent as soon as it is
+/// computed. prove() checks the schedule with this number as most_under_way. If the schedule computes data long before
+/// their send, or posts a receive long before its data are read, there are as many more places as needed.
 inline constexpr int kMessagePlaces = 2;
 
-/// The step of one rank. The schedule has its messages (with_messages).
-/// bytes: of the input of each stage. The first stage has none.
+/// The step of one rank. The schedule must have its messages (with_messages).
+/// bytes: the size of each stage's input. The first stage has no input.
 SINEW_API PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank,
                                const std::vector<std::int64_t>& bytes);
 

@@ -7,7 +7,7 @@
 
 namespace sinew::parallel {
 
-/// Why this buffer cannot hold what `rank` has of the tensor. Empty: it can. `which` names the buffer.
+/// Says why this buffer cannot hold the part of the tensor that `rank` has. Empty: it can. `which` names the buffer.
 /// Shape: a valid spec.
 std::string fault_of_buffer(const TensorSpec& spec, ConstBuffer buffer, std::string_view which,
                             const Factorisation& mesh, int rank);

@@ -9,8 +9,8 @@
 #include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/placement/box.hpp>
 
-// Collectives of parts that lie one behind the other. `even`: the caller knows that the parts of all groups of the axis
-// have one length. Otherwise the v-form is used.
+// Collectives over parts that are contiguous in memory. `even`: the caller knows that the parts of all groups of the
+// axis have one length. If false, the v-form is used.
 namespace sinew::parallel {
 
 Counts counts_of(std::span<const Box> parts);

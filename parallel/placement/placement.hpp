@@ -27,7 +27,8 @@ struct Shard {
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
-/// The tensor is what `op` makes of the data of all ranks of the axis, such as a gradient before its all_reduce.
+/// Each rank of the axis has a contribution to the tensor, such as a gradient before its all_reduce. The tensor is the
+/// reduction of all contributions by `op`.
 struct Partial {
   ReduceOp op = ReduceOp::Sum;
   friend bool operator==(const Partial&, const Partial&) = default;
@@ -58,8 +59,8 @@ class SINEW_API Placements {
   const Placement& along(std::string_view axis) const noexcept;
   /// All placements except Replicate, in the order of cutting.
   const std::vector<Entry>& entries() const noexcept { return entries_; }
-  /// The same placements with another one along `axis`. It comes last: it is cut, or combined, innermost. If the axis
-  /// already has that placement, nothing changes.
+  /// The same placements with another one along `axis`. The new placement comes last: it is cut, or combined,
+  /// innermost. If the axis already has that placement, nothing changes.
   Placements with(std::string_view axis, Placement placement) const;
   /// "dp: Shard(0), tp: Partial(sum)"; "replicated" if there are no entries.
   std::string to_string() const;

@@ -13,7 +13,7 @@ constexpr double kNano = 1e9;
 
 std::int64_t nanoseconds(Seconds s) { return std::llround(s * kNano); }
 
-/// Rules of models beside those of jobs.
+/// Adds the broken rules that depend on the model. Jobs do not have these rules.
 void add_model_rules(const PlanQuestion& q, const JobConfig& config, std::vector<Violation>& broken) {
   const LayoutSizes& l = config.layout;
   if (l.ep > 1 && q.model.experts > 0 && q.model.experts % l.ep != 0) {
@@ -89,7 +89,7 @@ const LiveStages& Planner::live(const JobConfig& config) {
 
 const DataTimes& Planner::data(const JobConfig& c) {
   const LayoutSizes& l = c.layout;
-  const bool alone = stages(c) == 1;  // passes hide what is exchanged
+  const bool alone = stages(c) == 1;  // exchanges run beside the passes, so their exposed time depends on the passes
   const Key key{l.tp,
                 l.pp,
                 l.ep,
@@ -128,7 +128,7 @@ PipelineCosts Planner::costs_of(const JobConfig& config) {
   return costs;
 }
 
-/// Without the pipeline's bubble.
+/// The time of a step without the pipeline's bubble.
 PlannedTime Planner::busy_time(const JobConfig& config) {
   const std::vector<StagePasses>& of_stages = passes(config);
   const auto ranks = static_cast<std::size_t>(config.layout.pp);

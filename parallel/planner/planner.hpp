@@ -21,15 +21,15 @@
 
 namespace sinew::parallel {
 
-/// The time of a step, by what it is spent on. All parts except compute, again and optimizer are exposed: nobody
-/// computes meanwhile.
+/// The time of a step, by what it is spent on. All parts except compute, again and optimizer are exposed: the rank does
+/// not compute meanwhile.
 struct PlannedTime {
   PassTime passes;     ///< all microbatches of the rank of a pipeline that is busy longest
   Seconds bubble = 0;  ///< the time in which that rank waits for other stages, and for messages
   DataTimes data;
 
   Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
-  /// Exchanges alone.
+  /// The exposed time of all exchanges.
   Seconds communication() const noexcept {
     return passes.tensor + passes.context + passes.experts + data.gradients + data.parameters + data.embeddings;
   }
@@ -91,7 +91,7 @@ class SINEW_API Planner {
   std::map<ScheduleShape, LiveStages> live_;
 };
 
-/// The schedule of a configuration, as generators know it.
+/// The generator's name and arguments for the schedule of a configuration.
 SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
 
 }  // namespace sinew::parallel

@@ -21,19 +21,19 @@ struct ConvolutionSizes {
 /// The short convolution of Mamba over sequences that the ranks of a group share. Each channel is computed by itself:
 ///     y_t[d] = bias[d] + sum over k of weight[d, k] * x_{t - width + 1 + k}[d], with zeros before the sequence
 /// Shape:    of this rank's tokens in the order of its pieces: x, y and their gradients [sequences, tokens, channels].
-///           weight [channels, width]; bias [channels] or null for none. kept: the tokens before each piece. They are
-///           kept_elements(), which forward writes for backward.
+///           weight [channels, width]; bias [channels] or null for none. kept [kept_elements()]: the tokens before each
+///           piece, which forward writes for backward.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
 /// Errors:   InvalidArgument for a cut of another number of ranks, and for sizes below 1. Otherwise as HaloExchange.
-/// Cost:     each way a HaloExchange of width - 1 tokens.
+/// Cost:     forward and backward, a HaloExchange of width - 1 tokens each.
 template <class T>
 class SINEW_API CausalConvolution {
  public:
   CausalConvolution(CallGroup group, const ConvolutionSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return halo_.elements(); }
-  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both on that rank.
+  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both are for `rank`.
   static std::int64_t kept_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
   static std::int64_t room_for(const ConvolutionSizes& sizes, const SequenceCut& cut, int rank);
 

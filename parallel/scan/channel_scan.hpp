@@ -14,8 +14,8 @@
 namespace sinew::parallel {
 
 /// A selective scan over sequences that the ranks of a group share. Ranks exchange tokens for channels: each rank gets
-/// all tokens of some channels, scans them, and gives them back. It scans once each way, while StateScan scans twice.
-/// But it sends more with more tokens. So it is for short sequences and fast links.
+/// all tokens of some channels, scans them, and gives them back. It scans once in each direction, while StateScan scans
+/// twice. But the bytes that it sends grow with the number of tokens. So it is for short sequences and fast links.
 /// Shape:    as StateScan; a and skip have all channels. kept: the inputs of all tokens: x and dt of this rank's
 ///           channels, b and c. Channels are cut as evenly as possible; a rank may have none.
 /// Thread:   the World's.
@@ -32,8 +32,8 @@ class SINEW_API ChannelScan {
   std::int64_t kept_elements() const noexcept { return 2 * (elements(mine_.channels) + elements(mine_.states)); }
 
   void forward(const ScanInputs<T>& in, T* y, T* kept);
-  /// The gradients of a and skip of this rank's channels are added to; others stay. So they are Partial over the group,
-  /// as in StateScan.
+  /// Adds to the gradients of a and skip for this rank's channels, and leaves those of other channels unchanged. So
+  /// they are Partial over the group, as in StateScan.
   void backward(const ScanInputs<T>& in, const T* kept, const T* dy, const ScanGradients<T>& to);
 
   /// Bytes that this rank has sent so far, at least.

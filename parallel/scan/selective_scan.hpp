@@ -13,18 +13,20 @@ namespace sinew::parallel {
 /// The selective state space of Mamba on this rank alone. For each token t, channel d and state n:
 ///     h_t[d, n] = exp(dt_t[d] * a[d, n]) * h_{t-1}[d, n] + dt_t[d] * b_t[n] * x_t[d]
 ///     y_t[d]    = sum over n of c_t[n] * h_t[d, n] + skip[d] * x_t[d]
-/// A call computes one run of tokens, the same run of every sequence. Pointers are to the first token of all.
+/// A call computes one run of tokens, the same run of every sequence. Pointers are to the first token of a whole
+/// sequence, not of the run.
 /// Shape:  before, after and their gradients: [sequences, channels, states]. before and dafter null: zeros. after and
 ///         dbefore null: they are not wanted.
 /// Thread: one at a time.
-/// Cost:   an exponential for each token, channel and state; two backward. Backward needs room for (tokens / 64 + 2 *
-///         64) * min(channels, 16) * states elements: states are kept before every 64th token of the run, and made
-///         again between two of these, for a few channels at a time.
+/// Cost:   forward, an exponential for each token, channel and state; backward, two. Backward needs room for (tokens /
+///         64 + 2 * 64) * min(channels, 16) * states elements: states are kept before every 64th token of the run, and
+///         made again between two of these, for a few channels at a time.
 /// Source: Gu & Dao, arXiv 2312.00752.
 template <class T>
 class SINEW_API SelectiveScan {
  public:
-  /// tokens: of each sequence in memory, as the runs count them. With 0 channels there is nothing to do.
+  /// tokens: the number of tokens of each sequence in memory; runs are ranges of these. With 0 channels there is
+  /// nothing to do.
   /// Errors: InvalidArgument for less than 1 sequence or state, and for negative numbers.
   SelectiveScan(const ScanSizes& sizes, std::int64_t tokens);
 

@@ -21,19 +21,20 @@ namespace sinew::parallel {
 /// what its pieces do to any state. States then pass from piece to piece. Then each rank scans its pieces with the
 /// states that enter them. It is for long sequences, because it sends states only. ChannelScan is the other form.
 /// Shape:    of this rank's tokens in the order of its pieces: x, dt, y and their gradients [sequences, tokens,
-///           channels]; b, c [sequences, tokens, states]. All sequences are cut alike. kept: the states that enter each
-///           piece, kept_elements() that forward writes for backward.
+///           channels]; b, c [sequences, tokens, states]. All sequences are cut alike. kept [kept_elements()]: the
+///           states that enter each piece, which forward writes for backward.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
 /// Errors:   InvalidArgument for a cut of another number of ranks, and for sizes below 1. Otherwise as StateChain.
-/// Cost:     each way a StateChain of the pieces, and a second scan of the pieces that others follow.
+/// Cost:     forward and backward, a StateChain of the pieces each. Pieces that another piece follows are scanned
+///           twice.
 template <class T>
 class SINEW_API StateScan {
  public:
   StateScan(CallGroup group, const ScanSizes& sizes, const SequenceCut& cut);
 
   std::int64_t kept_elements() const noexcept { return chain_.pieces() * sizes_.state(); }
-  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both on that rank.
+  /// kept_for(): elements that are kept. room_for(): elements that are held between calls. Both are for `rank`.
   static std::int64_t kept_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
   static std::int64_t room_for(const ScanSizes& sizes, const SequenceCut& cut, int rank) noexcept;
 

@@ -20,7 +20,8 @@
 
 namespace sinew::parallel {
 
-/// A linear layer whose outputs are cut. Each rank has some rows of the weight, and the same columns of the result.
+/// A linear layer whose outputs are cut. Each rank has some rows of the weight, and the corresponding columns of the
+/// result.
 ///
 ///     forward(x, ...)                                   out of this rank's outputs
 ///     auto dx = input_gradient(...)                     the product, then its sum over the ranks begins

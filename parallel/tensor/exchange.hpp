@@ -16,7 +16,7 @@
 
 namespace sinew::parallel {
 
-/// The data of a tensor that a rank holds, and the placement that says how the group holds the rest.
+/// This rank's part of a tensor, and the tensor's placement along the group.
 struct PlacedInput {
   Placement placement;
   ConstBuffer data;
@@ -26,7 +26,7 @@ struct PlacedInput {
 ///   Replicate to Replicate: a copy.       Partial to Replicate: all_reduce.
 ///   Shard to Replicate: all_gather.       Replicate to Shard: this rank keeps its part, nothing is sent.
 ///   Partial to Shard: reduce_scatter.     Shard to another Shard: all_to_all.
-/// Shape:    any dimensions and cuts. Parts that do not lie one behind the other are packed.
+/// Shape:    any dimensions and cuts. Parts that are not contiguous in memory are packed.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
 class SINEW_API Exchange {
@@ -81,7 +81,7 @@ class SINEW_API Exchange {
   [[noreturn]] void complain(const std::string& why) const;
   Work begin(ConstBuffer in, Buffer out, const CallOptions& options);
   Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options);
-  /// Moves parts that came one behind the other to their places.
+  /// Copies the received parts, which lie one behind the other, to their places in the output.
   void end(Buffer out);
 
   CallGroup group_;
@@ -92,7 +92,7 @@ class SINEW_API Exchange {
   std::vector<Box> in_, out_;  // by rank
   Kind kind_;
   bool packed_ = false, even_ = false;           // parts lie apart, all have one length
-  Counts counts_, sends_;                        // elements by rank; of an all_to_all what comes and what goes
+  Counts counts_, sends_;                        // elements by rank; for an all_to_all: received and sent
   std::vector<std::byte> sent_room_, got_room_;  // of what is packed
   bool underway_ = false;
 };

@@ -81,7 +81,8 @@ class Backward {
       graph_.nodes.push_back({.kind = NodeKind::Gate, .name = "gradient of " + signal.name, .tensors = gradients});
   }
 
-  /// The share of one reader of a tensor, in any placement, in the tensor's gradient.
+  /// Adds to the gradient of tensor `to` the gradient that comes from one of its readers. `gradient` may have any
+  /// placement.
   void add(TensorId to, TensorId gradient) {
     for (const Axis& axis : mesh_.axes()) {
       if (passes_on_[at(to)] && std::holds_alternative<Partial>(tensor(gradient).placements.along(axis.name))) continue;

@@ -14,8 +14,8 @@ namespace sinew::parallel {
 /// Source: Ainslie et al., GQA, arXiv 2305.13245.
 struct HeadCut {
   Rows queries;
-  Rows key_values;             ///< those at which this rank's queries look
-  bool key_values_cut = true;  ///< false: every rank has the weights of all of them, and their gradients are Partial
+  Rows key_values;             ///< the key-value heads that this rank's queries use
+  bool key_values_cut = true;  ///< false: each rank has the weights of all key-value heads; their gradients are Partial
 
   /// The key-value head of a query head, counted from the first of `key_values`.
   std::int64_t key_value_of(std::int64_t query, std::int64_t queries_each) const noexcept {

@@ -23,7 +23,7 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API RingRows {
  public:
-  /// cut: of `rows` over the ranks, in parts of any lengths.
+  /// cut: the cut of `rows` rows over the ranks, in parts of any lengths.
   /// Errors: InvalidArgument for a cut that does not cover the rows, and for a negative number of columns.
   RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns);
 
@@ -31,7 +31,7 @@ class SINEW_API RingRows {
 
   /// Gathers `own` into `whole` [rows, columns]. `here` is called with each rank's rows when they have arrived.
   void gather(const T* own, T* whole, const std::function<void(const Rows&)>& here);
-  /// `make` writes this rank's share of the sum of some rows. `out` gets the sum of own() over all ranks.
+  /// Sums rows over all ranks. `make` writes this rank's contribution to some rows. `out` gets the sums of own() rows.
   /// room: room_rows() * columns elements.
   void scatter(const std::function<void(const Rows&, T*)>& make, T* room, T* out);
 

@@ -37,7 +37,6 @@ class SINEW_API RowLinear {
   void forward(const T* x, const T* weight, const T* bias, T* partial, T* out);
   /// dx [rows, n]. Returns dout for all rows: `dout` itself, or `whole` if the rows were gathered there.
   const T* input_gradient(const T* dout, const T* weight, T* whole, T* dx);
-  // dout: of all rows.
   /// to = beta * to + the gradient. dout: all rows, as input_gradient returned them.
   void weight_gradient(const T* dout, const T* x, T beta, T* to) const;
   /// dout: this rank's rows. Under sequence parallelism the result is Partial, and must be summed over the ranks.

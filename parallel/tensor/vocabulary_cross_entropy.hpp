@@ -12,8 +12,8 @@
 
 namespace sinew::parallel {
 
-/// A loss as a sum, with the number of tokens that it is a sum of. Means over microbatches, data and sequences are then
-/// right however the tokens are spread.
+/// The sum of the loss over tokens, and the number of these tokens. Means over microbatches, data and sequences are
+/// then right however the tokens are spread.
 struct TokenLoss {
   double sum = 0;  ///< nats
   std::int64_t tokens = 0;
@@ -26,7 +26,7 @@ struct CrossEntropyShape {
   Shard cut{};                  ///< of the vocabulary: any lengths, 0 included
   double label_smoothing = 0;   ///< 0 to 1, spread over the whole vocabulary
   std::int64_t ignored = -100;  ///< rows with this target do not count
-  std::int64_t leaves = 0;      ///< of the vocabulary, for layout-invariant sums: as LinearShape's
+  std::int64_t leaves = 0;      ///< leaf blocks of the vocabulary, as LinearShape::leaves
 };
 
 /// -log softmax(logits)[target] of logits whose columns are cut. With label smoothing e, it is (1 - e) times this, plus
@@ -36,7 +36,8 @@ struct CrossEntropyShape {
 /// Lifetime: ends before the communicator.
 /// Errors:   InvalidArgument on all ranks alike, naming tensor and row. It is thrown for a target outside the
 ///           vocabulary. It is also thrown for logits that are not numbers, with the first rank that has one.
-/// Cost:     an all_reduce of one maximum for each row, and one of 3 sums for each row, all in f64. Nothing backward.
+/// Cost:     an all_reduce of one maximum for each row, and one of 3 sums for each row, all in f64. The backward pass
+///           sends nothing.
 /// Source:   Megatron-LM, vocab_parallel_cross_entropy.
 template <class T>
 class SINEW_API VocabularyCrossEntropy {

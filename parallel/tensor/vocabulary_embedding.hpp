@@ -20,7 +20,7 @@ struct EmbeddingShape {
   std::int64_t vocabulary = 0, width = 0;
   Shard cut{};  ///< of the vocabulary
   bool sequence_parallel = false;
-  Shard row_cut{};  ///< of the rows of the output, with sequence parallelism
+  Shard row_cut{};  ///< the cut of the output rows, with sequence parallelism
 };
 
 /// Looks tokens up. A token that a rank does not have gives zeros on that rank. The sum over the ranks is the result.

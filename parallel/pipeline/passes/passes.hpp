@@ -12,10 +12,11 @@
 
 namespace sinew::parallel {
 
-/// Adds sends and receives to a schedule of compute alone. A send follows the compute that makes its data. A receive is
-/// posted `ahead` computes before the compute that would begin at its arrival if F = I = W = 1 and B = 2. So the
-/// message travels while its rank computes. Both ends have the same order, and every receive is posted when its send
-/// begins. The result therefore runs even if each send waits for its receive.
+/// Adds sends and receives to a schedule of compute alone. A send follows the compute that makes its data. Arrival
+/// times are those of simulate() with its default costs and no latency. A receive is posted `ahead` computes before the
+/// compute that begins at or after its arrival, so that the message travels while its rank computes. Both ends have the
+/// same order, and every receive is posted when its send begins. The result therefore runs even if each send waits for
+/// its receive.
 /// Shape: ahead >= 1. 1 is enough while a message takes no longer than the shortest compute.
 /// Cost:  memory for `ahead` more inputs and gradients.
 SINEW_API PipelineSchedule with_messages(PipelineSchedule schedule, std::int32_t ahead = 1);
@@ -27,9 +28,9 @@ SINEW_API PipelineSchedule with_recompute(PipelineSchedule schedule);
 /// Adds a Reduce after the last gradient of each stage.
 SINEW_API PipelineSchedule with_reduce(PipelineSchedule schedule);
 
-/// Applies with_reduce(). Then lets each rank have at most `active` of its stages unsharded at a time: those with which
-/// it computes next. A stage is unsharded as soon as there is room for it. It is resharded when other stages are needed
-/// sooner.
+/// Applies with_reduce(). Then lets each rank have at most `active` of its stages unsharded at a time. These are the
+/// stages with which the rank computes next. A stage is unsharded as soon as there is room for it. It is resharded when
+/// other stages are needed sooner.
 /// Shape: active >= 1. With 2 or more, compute of one stage hides the gather of another.
 SINEW_API PipelineSchedule with_sharding(PipelineSchedule schedule, std::int32_t active = 2);
 

@@ -14,7 +14,7 @@ namespace sinew::parallel {
 struct ScheduleFault {
   std::string what;
   std::int32_t rank = -1;   ///< -1: the fault is not about one rank
-  std::int32_t index = -1;  ///< of the rank's actions; -1: the fault is not about an action that is there
+  std::int32_t index = -1;  ///< among the rank's actions; -1: the fault is not about an action of the schedule
 };
 
 /// Finds actions of a schedule. Actions are numbered rank by rank, in the order in which ranks take them.

@@ -8,7 +8,8 @@
 
 namespace sinew::parallel {
 
-/// The messages from one rank to another: the numbers of their actions, in the order of each end.
+/// All messages from one rank to another: the numbers of the sends in the sender's order, and of the receives in the
+/// receiver's order.
 struct Channel {
   std::int32_t from = 0, to = 0;
   std::vector<std::int32_t> sends, receives;
@@ -17,8 +18,8 @@ struct Channel {
 /// The channels between neighbouring stages of a schedule in which find_gap() finds nothing.
 std::vector<Channel> channels_of(const Inventory& inventory);
 
-/// The first message that its two ends do not have at the same place. Empty: there is none. Messages of a pair of ranks
-/// arrive in the order in which they are sent.
+/// Describes the first message that the sender and the receiver have at different places in their order. Empty: there
+/// is none. The order must be the same, because messages of a pair of ranks arrive in the order in which they are sent.
 std::string find_disorder(const Inventory& inventory, const std::vector<Channel>& channels);
 
 }  // namespace sinew::parallel

@@ -11,14 +11,15 @@
 
 namespace sinew::parallel {
 
-/// The actions, by number, for which each action waits besides the earlier actions of its rank.
+/// For each action, the numbers of the actions for which it waits. An action also waits for the earlier actions of its
+/// rank; these are not listed.
 class Dependencies {
  public:
-  /// For compute alone: what a stage makes is where it is needed at once.
+  /// For a schedule of compute alone: the output of a stage is at once available to the next stage.
   explicit Dependencies(const Inventory& inventory) : Dependencies(inventory, {}, std::nullopt, false) {}
-  /// With messages. Compute waits until its message is sent and its receive is posted. With `most_under_way`, a send
-  /// also waits until at most that many earlier sends of its channel have no posted receive. 0: the send waits for its
-  /// own receive.
+  /// For a schedule with messages. Compute waits until its message is sent and its receive is posted. With
+  /// `most_under_way`, a send also waits until at most that many sends of its channel, itself included, have no posted
+  /// receive. 0: the send waits for its own receive.
   Dependencies(const Inventory& inventory, const std::vector<Channel>& channels,
                std::optional<std::int32_t> most_under_way)
       : Dependencies(inventory, channels, most_under_way, true) {}
@@ -40,8 +41,8 @@ class Dependencies {
   std::vector<std::int32_t> needs_;
 };
 
-/// Takes actions, each one after all actions for which it waits, and calls visit(number). Ends when no action is left
-/// that can be taken. Returns how many actions each rank has taken.
+/// Visits actions, each one after all actions for which it waits, and calls visit(number). Ends when no further action
+/// can be taken. Returns how many actions each rank has taken.
 /// Cost: a few memory accesses for each action and each wait.
 template <class Visit>
 std::vector<std::int32_t> walk(const Inventory& inventory, const Dependencies& dependencies, Visit&& visit) {

@@ -5,7 +5,7 @@
 
 namespace sinew::parallel {
 
-/// The live activations of a schedule that can run. They follow from the order on each rank alone.
+/// The live activations of a schedule that can run. They depend only on the order of actions on each rank.
 LiveActivations live_activations(const Inventory& inventory);
 
 }  // namespace sinew::parallel

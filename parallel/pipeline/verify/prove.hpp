@@ -1,6 +1,6 @@
 #pragma once
 
-// Proves that a schedule is right. The room knows the messages of a schedule, what each action waits for, circles of
+// Proves that a schedule is right. The room knows the messages of a schedule, what each action waits for, cycles of
 // waiting actions, and live activations. It may include the room `schedule`.
 
 #include <cstdint>
@@ -15,11 +15,11 @@ namespace sinew::parallel {
 
 /// The assumptions of a proof about messages.
 struct ProofOptions {
-  /// false: the schedule has compute alone. The output of a stage is at once where it is needed.
+  /// false: the schedule has compute alone. The output of a stage is at once available to the next stage.
   bool messages = true;
   /// The number of sends from one rank to another that may wait for their receive to be posted. One more send blocks
-  /// its rank. nullopt: any number, because sends are posted. 0: each send waits for its receive. A schedule that runs
-  /// with few such sends runs with more.
+  /// its rank. nullopt: any number; a send never blocks its rank. 0: each send waits for its receive. A schedule that
+  /// runs with a smaller number also runs with a larger one.
   std::optional<std::int32_t> most_under_way = std::nullopt;
 };
 
@@ -44,7 +44,8 @@ struct LiveActivations {
 struct [[nodiscard]] PipelineVerdict {
   bool ok = true;
   std::string reason;
-  /// each action waits for the next one, or comes after it on its rank; the last one waits for the first
+  /// The shortest cycle of waiting actions, if there is one. Each action waits for the next one, or comes after it on
+  /// its rank. The last action waits for the first in the same way.
   std::vector<PlacedAction> cycle;
   LiveActivations live;  ///< only for a schedule that is right
 
@@ -59,11 +60,11 @@ struct [[nodiscard]] PipelineVerdict {
 ///              order in which they are sent.
 ///   parameters A stage with Unshard or Reshard is unsharded when it computes, and sharded at the end. If one stage has
 ///              a Reduce, all stages have one, after their last gradient.
-///   progress   No circle of actions waits for each other with zero buffering. A message passes when its send and its
-///              receive are posted. Posting waits for nothing but `most_under_way`. Compute waits for its messages. The
-///              reason shows the shortest circle.
-/// Cost: about 0.05 us for each action. To find the shortest circle takes at worst the square of the actions in
-///       circles.
+///   progress   No actions wait for each other in a cycle. Messages need no buffers: a message passes when its send and
+///              its receive are posted. Posting waits only as `most_under_way` says. Compute waits for its messages. If
+///              there are cycles, the reason shows the shortest one.
+/// Cost: about 0.05 us for each action. Finding the shortest cycle takes time that grows at worst with the square of
+///       the actions in cycles.
 SINEW_API PipelineVerdict prove(const PipelineSchedule& schedule, const ProofOptions& options = {});
 
 }  // namespace sinew::parallel

@@ -11,8 +11,8 @@
 
 namespace sinew::parallel {
 
-/// The collective of a move, as a communicator is asked for its predicted time. It has the sizes of the largest boxes,
-/// so that all ranks ask the same. Barrier: nothing is sent.
+/// The collective of a move, as a communicator is asked for its predicted time. Its sizes are those of the largest
+/// boxes, so that all ranks ask the same. Barrier: nothing is sent.
 struct Question {
   std::string axis;
   Collective collective = Collective::Barrier;
@@ -33,7 +33,7 @@ struct Move {
   Placement from, to;
   Placements after;  ///< in normal form
   Question question;
-  std::uint64_t copied_bytes = 0;  ///< copied by the rank itself besides the collective, for the largest boxes
+  std::uint64_t copied_bytes = 0;  ///< copied on this rank in addition to the collective, for the largest boxes
 };
 
 /// The placements that a search may give to one axis.
@@ -45,8 +45,8 @@ struct Choices {
 /// `from` and `to` are in normal form.
 SINEW_API std::vector<Choices> choices_between(const Placements& from, const Placements& to);
 
-/// The placements that the innermost placements of `state` may become, in the order of `choices`. `state` is in normal
-/// form.
+/// The moves that change one innermost placement of `state` to one of `choices`, in the order of `choices`. `state` is
+/// in normal form.
 SINEW_API std::vector<Move> moves_from(const TensorSpec& state, std::span<const Choices> choices,
                                        const Factorisation& mesh);
 

@@ -10,7 +10,7 @@
 
 namespace sinew::parallel {
 
-/// Returns whether there is an element that changes no other one under this operator. An average has none.
+/// Returns whether the operator has a neutral element, which changes no other value. An average has none.
 constexpr bool has_neutral(ReduceOp op) noexcept {
   return op != ReduceOp::Average && op != ReduceOp::PreMulSum && op != ReduceOp::User;
 }

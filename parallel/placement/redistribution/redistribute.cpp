@@ -32,7 +32,7 @@ std::vector<std::string> axes_between(const TensorSpec& from, const TensorSpec& 
   return axes;
 }
 
-/// A text that says why such tensors cannot be moved. It is the same on all ranks.
+/// Says why the tensor cannot be moved between these placements. The text is the same on all ranks. Empty: it can.
 std::string fault_of_ends(const TensorSpec& from, const TensorSpec& to, Mesh& mesh) {
   for (const TensorSpec* end : {&from, &to}) {
     if (std::string fault = fault_of(*end, mesh.shape()); !fault.empty()) return fault;

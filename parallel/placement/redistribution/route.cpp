@@ -13,7 +13,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// The cheapest way found so far to a stop.
+/// The cheapest path to a stop that was found so far.
 struct Arrival {
   Seconds cost = std::numeric_limits<Seconds>::infinity();
   std::size_t steps = 0;

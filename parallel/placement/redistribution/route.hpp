@@ -11,7 +11,8 @@
 
 namespace sinew::parallel {
 
-/// All placements that may lie on the way, and the moves between them. Equal on all ranks, in the same order.
+/// The graph that the search goes through: placements are its nodes, and moves its edges. It is the same on all ranks,
+/// in the same order.
 struct Roads {
   struct Road {
     std::size_t to = 0;  ///< an index of `stops`
@@ -26,7 +27,8 @@ struct Roads {
 /// Shape: valid specs.
 SINEW_API Roads roads_between(const TensorSpec& from, const Placements& to, const Factorisation& mesh);
 
-/// The cheapest way (Dijkstra). If several are equally cheap, it is the one with the fewest steps.
+/// The cheapest path from the first stop to the target (Dijkstra). If several are equally cheap, it is the one with the
+/// fewest steps.
 /// answers: the time for each question of `roads`.
 SINEW_API std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds> answers);
 

@@ -25,10 +25,10 @@ constexpr Rates kRates[] = {
      "H100 SXM5 datasheet, 2023: BF16 tensor cores 1,979 TFLOPS with sparsity, half of it without; 3.35 TB/s"},
     {"NVIDIA H200", 989.4 * kTera, 4800 * kGiga,
      "H200 SXM datasheet, 2024: BF16 tensor cores 1,979 TFLOPS with sparsity, half of it without; 4.8 TB/s"},
-    // 1,024 multiplications and additions of BF16 per core and cycle: two tiles of 16 x 32 each.
+    // 1,024 multiply-adds of BF16 per core and cycle: two tiles of 16 x 32 each.
     {"Intel Xeon Platinum 8480+", 56 * 2.0 * kGiga * 2048, 307.2 * kGiga,
      "Intel ARK: 56 cores, 2.0 GHz base; AMX: 2,048 BF16 operations per core and cycle; 8 channels of DDR5-4800"},
-    // Two units of 256 bits: 32 multiplications and additions of BF16 per core and cycle.
+    // Two units of 256 bits: 32 multiply-adds of BF16 per core and cycle.
     {"AMD EPYC 9654", 96 * 2.4 * kGiga * 64, 460.8 * kGiga,
      "AMD product page: 96 cores, 2.4 GHz base; AVX512_BF16 on 256 bits, twice a cycle; 12 channels of DDR5-4800"},
 };

@@ -15,9 +15,9 @@ namespace sinew::parallel {
 struct ClusterSpec {
   std::string name;  ///< "dgx-h100x64"
   Network network;
-  double flops = 0;                  ///< of one rank, per second, for products of 16-bit elements without sparsity
-  double memory_bytes_per_s = 0;     ///< of one rank's memory
-  std::int64_t memory_bytes = 0;     ///< of one rank
+  double flops = 0;                  ///< operations per second of one rank, for dense products of 16-bit elements
+  double memory_bytes_per_s = 0;     ///< the bandwidth of one rank's memory
+  std::int64_t memory_bytes = 0;     ///< the size of one rank's memory
   std::vector<std::string> sources;  ///< where each figure comes from
 
   int ranks() const noexcept { return network.ranks(); }
@@ -29,9 +29,9 @@ struct ClusterRates {
   std::optional<std::int64_t> memory_bytes{};
 };
 
-/// Errors: InvalidArgument for an accelerator or processor that is in no table here, if `given` does not have its
-///         figures, with the names that are known. For figures that are not above 0. If hosts have unequal numbers of
-///         ranks.
+/// Errors: InvalidArgument for an accelerator or processor that is in no table here, if `given` lacks its figures; the
+///         text has the known names. It is also thrown for figures that are not above 0, and if hosts have unequal
+///         numbers of ranks.
 SINEW_API ClusterSpec cluster_spec(const VirtualCluster& on, const ClusterRates& given = {});
 
 }  // namespace sinew::parallel

@@ -15,16 +15,17 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr int kLeastPower = 6, kMostPower = 14;  // 4 KiB and 256 MiB
+constexpr int kLeastPower = 6, kMostPower = 14;  // powers of four: 4 KiB and 256 MiB
 constexpr std::size_t kTried = 2;
 
-/// Milliseconds each, where a simulation alone may take minutes.
+/// With these limits a simulation takes milliseconds; without them it may take minutes.
 constexpr SimulationOptions kQuick{
     .exact_steps = 200'000, .most_steps = 2'000'000, .most_composed = 1, .most_executed = 60'000};
 
 double bytes_at(int power) noexcept { return std::ldexp(1.0, 2 * power); }
 
-/// By a message's way and the figures that an algorithm's author states: enough to tell which are worth simulating.
+/// A rough prediction from one link and from the costs that the algorithm states for itself. It is only used to choose
+/// the algorithms that are worth simulating.
 Seconds promised(const AlgorithmCost& cost, double bytes, const LinkCost& link, const CostModel& costs) {
   const double moved = std::max({cost.sent, cost.received, cost.serial}) * bytes;
   return cost.rounds * link.alone.seconds(0) + moved / link.bytes_per_s() +
@@ -78,7 +79,7 @@ Seconds CollectiveCosts::simulate_best(const CollectiveDesc& desc, const Network
     try {
       best = std::min(best, simulate(Recipe(*candidates[i].second), desc, network, kQuick).seconds);
       ++simulated_;
-    } catch (const Error& e) {  // more steps than kQuick allows
+    } catch (const Error& e) {  // the schedule has more steps than kQuick allows
       if (e.code() != Code::InvalidArgument) throw;
     }
   }
@@ -126,14 +127,14 @@ Seconds CollectiveCosts::seconds(Collective collective, const GroupShape& group,
       fmt::format("cost of {}: expected all_reduce, all_gather, reduce_scatter or all_to_all", name_of(collective)));
 }
 
-/// While all ranks send a message to the rank that is so far away.
+/// The number of messages that share each resource while every rank sends one to the rank at distance `stride`.
 Sharers CollectiveCosts::sharers_of_messages(int stride) const noexcept {
   const double on_host = network_.ranks_per_host;
   Sharers sharers;
   sharers.set(Resource::Memory, on_host).set(Resource::Nic, std::max(1.0, on_host / network_.nics_per_host));
   const int leaves = network_.count(Tier::LeafUp);
   if (leaves == 0) return sharers;
-  // In a fat tree those that stay on their leaf do not pass its links to the spine.
+  // In a fat tree, a message between hosts of one leaf does not use the links to the spine.
   const double hosts_apart = std::ceil(stride / on_host);
   const double crossing =
       network_.form == NetworkForm::FatTree ? std::min(1.0, hosts_apart / network_.hosts_per_leaf) : 1;

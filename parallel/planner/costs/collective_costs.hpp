@@ -19,21 +19,23 @@ struct GroupShape {
   friend bool operator==(const GroupShape&, const GroupShape&) = default;
 };
 
-/// Times of collectives while all groups of an axis make the same call. They are simulated on the part of the network
-/// that a group then has to itself. Groups that run at the same time share NICs and the memory of a host.
+/// Predicted times of collectives while all groups of an axis make the same call. Such groups share NICs and the memory
+/// of a host. So a call is simulated on one group's share of the network.
 /// Model: a group on several hosts, with several ranks on each, works by levels, as HierarchicalAlgorithm does, one
-///        level after the other. On each level the best of the two algorithms with the best predictions is taken.
-///        all_to_all sends directly.
-/// Cost:  simulated at powers of four between 4 KiB and 256 MiB, when first asked for, and remembered. Linear in
-///        between and beyond.
+///        level after the other. On each level the two algorithms with the best rough predictions are simulated, and
+///        the faster one is taken. An all_to_all always sends directly.
+/// Cost:  simulations run when a time is first asked for, and their results are kept. They run at powers of four
+///        between 4 KiB and 256 MiB. Times between these sizes are interpolated linearly. Below 4 KiB the time is that
+///        of 4 KiB. Above 256 MiB it is proportional to the bytes.
 class SINEW_API CollectiveCosts {
  public:
   explicit CollectiveCosts(Network network);
 
-  /// bytes: of the larger buffer, as CollectiveDesc::bytes counts. 0 for groups of one rank, and for no bytes.
+  /// bytes: those of the larger buffer, as CollectiveDesc::bytes counts. The result is 0 for groups of one rank, and
+  /// for 0 bytes.
   /// Errors: InvalidArgument for other collectives than all_reduce, all_gather, reduce_scatter and all_to_all.
   Seconds seconds(Collective collective, const GroupShape& group, double bytes);
-  /// A message to the rank at distance `stride`, while all ranks send one.
+  /// The time of a message to the rank at distance `stride`, while all ranks send such a message.
   Seconds message(int stride, double bytes) const;
   /// The number of simulations that were run.
   int simulated() const noexcept { return simulated_; }
@@ -45,7 +47,7 @@ class SINEW_API CollectiveCosts {
     int hosts = 1;
     int hosts_apart = 1;
   };
-  using Key = std::tuple<Collective, int, int, int, int>;  // on a host, hosts, apart, power of four
+  using Key = std::tuple<Collective, int, int, int, int>;  // collective, on_host, hosts, hosts_apart, power of four
 
   Sharers sharers_of_messages(int stride) const noexcept;
   Spread spread_of(const GroupShape& group) const noexcept;

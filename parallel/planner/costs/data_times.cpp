@@ -11,7 +11,7 @@ namespace {
 /// moments and the parameter of 16 bits.
 constexpr double kBytesOfUpdate = 30;
 
-/// Elements of the rank that holds most: shared by all layers' ranks, and of experts.
+/// The elements of the rank that holds most. shared: all parameters except those of experts.
 struct Elements {
   double shared = 0, experts = 0;
 };
@@ -45,10 +45,10 @@ Elements most_held(const PlanQuestion& q, const JobConfig& config) {
   return most;
 }
 
-/// Exchanges of one kind of parameters.
+/// The times of exchanges for one kind of parameters.
 struct Exchanges {
-  Seconds sum = 0;     ///< of gradients
-  Seconds gather = 0;  ///< of parameters, once
+  Seconds sum = 0;     ///< of all gradients
+  Seconds gather = 0;  ///< of all parameters, for one gather
 };
 
 Exchanges exchanges_of(const JobConfig& config, double elements, const GroupShape& group, CollectiveCosts& costs) {
@@ -59,7 +59,8 @@ Exchanges exchanges_of(const JobConfig& config, double elements, const GroupShap
           costs.seconds(Collective::AllGather, group, parameters)};
 }
 
-/// What does not go on beside computing of `layers` units of `unit` each, of exchanges that take `all`, one for each.
+/// The exposed time of exchanges that take `all` together, one for each layer. Each exchange runs while the next layer
+/// computes for `unit`; the last exchange has no computing beside it.
 Seconds beyond(Seconds all, double layers, Seconds unit) noexcept {
   return std::max(all - layers * unit, 0.0) + std::min(all, layers * unit) / std::max(layers, 1.0);
 }

@@ -9,21 +9,21 @@
 
 namespace sinew::parallel {
 
-/// The time of a step besides its passes, for the rank that takes most. Exchanges count only as far as no computing
-/// hides them.
+/// The time of a step besides its passes, for the rank that takes most. Only the exposed time of an exchange counts,
+/// during which the rank does not compute.
 struct DataTimes {
-  Seconds gradients = 0;   ///< summed over data- and context-parallel ranks
-  Seconds parameters = 0;  ///< gathered
-  Seconds embeddings = 0;  ///< sum over the first and the last stage of a pipeline, if embeddings are tied
+  Seconds gradients = 0;   ///< the sum of gradients over data- and context-parallel ranks
+  Seconds parameters = 0;  ///< the gather of parameters
+  Seconds embeddings = 0;  ///< the sum over the first and the last stage of a pipeline, if embeddings are tied
   Seconds optimizer = 0;
 
   Seconds total() const noexcept { return gradients + parameters + embeddings + optimizer; }
 };
 
-/// Model: without a pipeline, gradients are summed during the backward pass of the last microbatch, except for those of
-///        the last layer; sharded parameters are gathered one layer ahead, in each pass. In a pipeline both are waited
-///        for, because a rank's stages are one unit (docs/adr/0017). Gathers after the update are waited for. The
-///        update reads and writes 30 bytes for each element that a rank owns.
+/// Model: without a pipeline, gradients are summed during the backward pass of the last microbatch. Only the sum of the
+///        layer that ends last is exposed. Parameters of ZeRO 3 are gathered one layer ahead, in each pass. In a
+///        pipeline both exchanges are exposed, because a rank's stages are one unit (docs/adr/0017). Gathers after the
+///        update are exposed. The update reads and writes 30 bytes for each element that a rank owns.
 /// Shape: stages: stage_passes() of the same configuration.
 SINEW_API DataTimes data_times(const PlanQuestion& question, const JobConfig& config,
                                const std::vector<StagePasses>& stages, CollectiveCosts& costs);

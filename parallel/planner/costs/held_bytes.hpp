@@ -15,7 +15,7 @@ namespace sinew::parallel {
 /// Units: bytes
 struct PlannedMemory {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
-  std::int64_t underway = 0;  ///< gathered, or waiting to be scattered
+  std::int64_t underway = 0;  ///< gathered parameters, and gradients that wait for their reduce_scatter
   std::int64_t activations = 0;
 
   std::int64_t total() const noexcept { return parameters + gradients + optimizer + underway + activations; }
@@ -28,7 +28,7 @@ class SINEW_API HeldPlans {
  public:
   explicit HeldPlans(PlanQuestion question) : question_(std::move(question)) {}
 
-  /// By rank of the pipeline, for the tensor-parallel rank that holds most. Without activations.
+  /// The memory of each pipeline rank without activations, for the tensor-parallel rank that holds most.
   /// Shape: a configuration whose layout breaks no rule.
   const std::vector<PlannedMemory>& by_rank(const JobConfig& config);
 

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// A generator's schedule, by the arguments of the generator.
+/// The name and the arguments by which a generator makes a schedule.
 struct ScheduleShape {
   std::string name = "1f1b";
   std::int32_t ranks = 1, micro_batches = 1, virtual_stages = 1;
@@ -20,20 +20,20 @@ struct ScheduleShape {
 
 /// The most that is kept at a time between forward and backward passes.
 struct LiveStages {
-  /// Stages whose activations are kept: min(m, p - r) for 1f1b, m for gpipe.
+  /// Stages whose activations are kept. With p ranks and m microbatches: min(m, p - r) for 1f1b, m for gpipe.
   std::vector<std::int32_t> by_rank;
   std::int32_t outputs = 1;  ///< of the last stage: microbatches whose logits are kept; 1 for 1f1b, m for gpipe
   friend bool operator==(const LiveStages&, const LiveStages&) = default;
 };
 
-/// Cost: a formula for the generators for which tests show that it equals the count of their actions. For others, that
-///       count.
+/// Cost: the count of the schedule's actions. For generators for which tests show that a formula has the same result,
+///       the formula is used.
 SINEW_API LiveStages live_stages(const ScheduleShape& shape);
 
-/// No schedule of this kind ends sooner. A rank cannot begin before its first input has passed the earlier stages, and
-/// its last gradient must pass them again. Gradients of weights do not count on that way if they are computed later.
-/// For stages of equal costs, and as many microbatches as ranks, it equals the result of simulate(): 1f1b and gpipe
-/// idle for (p-1)/m of their compute, interleaved for (p-1)/(m v).
+/// A lower bound for the time of a step with this schedule. A rank cannot begin before its first input has passed the
+/// earlier stages, and its last gradient must pass them again. If gradients of weights are computed later, their time
+/// does not count on this path. For stages of equal costs, and as many microbatches as ranks, the bound equals the
+/// result of simulate(): 1f1b and gpipe idle for (p-1)/m of their compute, interleaved for (p-1)/(m v).
 /// Shape: costs.stages by stage.
 SINEW_API std::int64_t least_makespan(const ScheduleShape& shape, const PipelineCosts& costs);
 

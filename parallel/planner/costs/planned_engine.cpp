@@ -11,9 +11,9 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr int kBoundaryPlaces = 4;  // two for what is made, two for what is received
+constexpr int kBoundaryPlaces = 4;  // two for data to send, two for data to receive
 
-/// Writes the parameters of a rank.
+/// Collects the parameters of a rank.
 class ParameterListing {
  public:
   ParameterListing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
@@ -84,7 +84,7 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
   }
   StageActivations& end = by_rank[static_cast<std::size_t>((all - 1) % pp)];
   end.output = output_activations(q.model, in);
-  if (q.model.tied && pp > 1) {  // a copy of the embeddings, and its gradient
+  if (q.model.tied && pp > 1) {  // the last stage has a copy of the embeddings, and its gradient
     const Precision& p = config.precision;
     const std::int64_t table = rows_of({}, 0, in.tp, q.model.vocabulary).count() * q.model.hidden;
     end.once += static_cast<double>(table) * static_cast<double>(size_of(p.parameter) + size_of(p.gradient));

@@ -11,7 +11,7 @@
 
 namespace sinew::parallel {
 
-/// The layers of each stage, as evenly as possible.
+/// The layers of each stage, divided as evenly as possible.
 SINEW_API std::vector<Rows> layers_of_stages(std::int64_t layers, int stages);
 
 /// The parameters of a rank at this place: those of its stages' layers, and those before the first and after the last
@@ -30,11 +30,11 @@ struct StageActivations {
   }
 };
 
-/// By rank of the pipeline.
+/// The activations that each pipeline rank keeps.
 SINEW_API std::vector<StageActivations> planned_activations(const PlanQuestion& question, const JobConfig& config);
 
-/// An engine of this model, as a Job sees it. So the rules of a Job also judge plans.
-/// Lifetime: none; it keeps a copy of the question.
+/// Describes an engine for the model of the question. The rules of a Job can thus judge plans, too.
+/// Lifetime: none; the result has a copy of the question.
 SINEW_API EngineFacts planned_engine(const PlanQuestion& question);
 
 }  // namespace sinew::parallel

@@ -9,7 +9,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// One layer, or an end of the model, of one rank.
+/// The times of one rank for a layer, for the embeddings, and for the head.
 class PassTimes {
  public:
   PassTimes(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs)
@@ -31,13 +31,13 @@ class PassTimes {
     return passes;
   }
 
-  /// Embeddings: a table is looked up in, and its rows are summed over tensor-parallel ranks.
+  /// The embeddings: rows are looked up in a table, and then summed over tensor-parallel ranks.
   StagePasses input() {
     StagePasses passes = computed(2 * boundary() / q_.cluster.memory_bytes_per_s, 0);
     passes.forward.tensor += exchange(Collective::AllReduce);
     return passes;
   }
-  /// The head: a layer that is cut by columns, and its logits.
+  /// The head: a column-parallel layer, and the logits that it makes.
   StagePasses output() {
     const Seconds products = products_of(output_weights(q_.model, {0, in_.tp, 1}));
     const Seconds by_element = 2 * output_activations(q_.model, in_) / q_.cluster.memory_bytes_per_s;
@@ -59,19 +59,21 @@ class PassTimes {
     Seconds all = 0;
     for (const Weight& w : weights) {
       if (w.multiplied == 0) continue;
-      const double whole = in_.sequence_parallel && is_whole(w) ? in_.tp : 1;  // each has a part of the rows
-      const double shared = w.of_experts ? in_.tp : whole;  // each sends its part of the rows to experts
+      const double whole = in_.sequence_parallel && is_whole(w) ? in_.tp : 1;  // each rank has a part of the rows
+      const double shared = w.of_experts ? in_.tp : whole;  // each rank sends its part of the rows to experts
       all += std::max(2 * rows_ * number(w.multiplied) / shared / rate,
                       kElementBytes * number(w.elements) / q_.cluster.memory_bytes_per_s);
     }
     return all;
   }
-  /// Not cut over tensor-parallel ranks: each has a part of the rows where these are.
+  /// Returns whether all tensor-parallel ranks have the whole weight. With sequence parallelism each of them then
+  /// multiplies only its part of the rows.
   static bool is_whole(const Weight& w) noexcept {
     return w.name == "router" || w.name == "attention.queries.down" || w.name == "attention.keys_values.down";
   }
 
-  /// Scores and what they weigh, of half of the pairs of tokens.
+  /// The two products of attention: scores, and the weighted sums of values. Half of the pairs of tokens count, as with
+  /// a causal mask.
   Seconds attention() const {
     const HeadCut heads = cut_heads(q_.model.heads, q_.model.shared_heads(), 0, in_.tp);
     const double wide = number(heads.queries.count() * (q_.model.key_width() + q_.model.width_of_value()));
@@ -92,12 +94,12 @@ class PassTimes {
     if (config_.recompute != Recompute::Selective) return;
     const double again = layer_activations(q_.model, layer, in_, Recompute::Selective).made_again;
     passes.backward.again += 2 * again / q_.cluster.memory_bytes_per_s;
-    if (q_.attention == AttentionMemory::Stored) passes.backward.again += core / 2;  // scores, not what they weigh
+    if (q_.attention == AttentionMemory::Stored) passes.backward.again += core / 2;  // only scores are computed again
   }
 
-  /// One exchange of what lies between layers.
+  /// One exchange of the activations between two layers.
   Seconds exchange(Collective collective) const { return costs_.seconds(collective, {in_.tp, 1}, boundary()); }
-  /// Pairs of a layer cut by columns and one cut by rows.
+  /// The number of pairs of a column-parallel and a row-parallel layer.
   int tensor_exchanges(std::int64_t layer) const noexcept {
     if (in_.tp == 1) return 0;
     return q_.model.has_experts(layer) && q_.model.shared_experts == 0 ? 1 : 2;
@@ -106,7 +108,7 @@ class PassTimes {
     if (pairs == 0) return;
     const Seconds one = in_.sequence_parallel ? exchange(Collective::AllGather) + exchange(Collective::ReduceScatter)
                                               : exchange(Collective::AllReduce);
-    const Seconds again = in_.sequence_parallel ? exchange(Collective::AllGather) : 0;  // of a layer's input
+    const Seconds again = in_.sequence_parallel ? exchange(Collective::AllGather) : 0;  // a second gather of the input
     const Seconds backward = pairs * (one + again);
     passes.forward.tensor += pairs * one;
     passes.backward.tensor += backward - std::min(backward / 2, products);
@@ -133,7 +135,7 @@ class PassTimes {
     passes.backward.experts += 2 * there;
   }
 
-  /// Exchanges of a forward pass that is run a second time.
+  /// Full recomputation repeats the exchanges of the forward pass.
   static void add_again(StagePasses& passes) noexcept {
     passes.backward.tensor += passes.forward.tensor;
     passes.backward.context += passes.forward.context;

@@ -9,14 +9,14 @@
 
 namespace sinew::parallel {
 
-/// The time of one microbatch on one rank, by what it is spent on. Communication counts only as far as no computing
-/// hides it.
+/// The time of one microbatch on one rank, by what it is spent on. Only the exposed time of communication counts,
+/// during which the rank does not compute.
 struct PassTime {
   Seconds compute = 0;
   Seconds again = 0;    ///< computing that recomputation repeats
   Seconds tensor = 0;   ///< exchanges of tensor-parallel ranks
   Seconds context = 0;  ///< exchanges of context-parallel ranks
-  Seconds experts = 0;  ///< of expert-parallel ones
+  Seconds experts = 0;  ///< exchanges of expert-parallel ranks
 
   Seconds total() const noexcept { return compute + again + tensor + context + experts; }
   PassTime& operator+=(const PassTime& o) noexcept;
@@ -34,13 +34,14 @@ struct StagePasses {
   StagePasses operator*(double by) const noexcept { return {forward * by, backward * by, weights * by}; }
 };
 
-/// By stage, for one microbatch and the tensor-parallel rank that has most, with the embeddings and the head.
+/// The passes of each stage for one microbatch, on the tensor-parallel rank that has most to compute. The first stage
+/// has the embeddings, and the last one the head.
 /// Model:  products of matrices take their operations at efficiency * flops, or the time to read their weights if that
 ///         is longer. All other work takes the time to read or write the layer's activations twice. A backward pass
-///         takes two forward passes. Attention with a causal mask takes half of its products. Tensor-parallel exchanges
-///         are waited for in the forward pass; in the backward pass half of them run beside gradients of weights.
-///         Blocks of keys and values are sent while the previous ones are computed with. Tokens to and from experts are
-///         waited for.
+///         takes twice the compute of a forward pass. Attention counts half of its products, as with a causal mask.
+///         Tensor-parallel exchanges are exposed in the forward pass. In the backward pass up to half of their time is
+///         hidden by gradients of weights. Blocks of keys and values are sent while attention computes with the
+///         previous blocks. Exchanges of tokens with experts are exposed.
 /// Source: Narayanan et al., arXiv 2104.04473; which exchanges run beside which computing: docs/parallel.md.
 SINEW_API std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config,
                                                 CollectiveCosts& costs);

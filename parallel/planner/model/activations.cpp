@@ -9,12 +9,12 @@ namespace {
 
 constexpr double kMask = 1, kLogit = 4;
 
-/// Bytes of a row, one token's: by what becomes of them.
+/// Bytes that one token keeps in a layer, by how tensor-parallel ranks divide them.
 struct RowBytes {
-  double whole = 0;   ///< on each tensor-parallel rank, but where rows are cut between layers
-  double cut = 0;     ///< over these ranks
-  double scores = 0;  ///< cut, too
-  double cheap = 0;   ///< of `whole`: what a norm or an activation puts out
+  double whole = 0;   ///< whole on each tensor-parallel rank; with sequence parallelism cut by rows
+  double cut = 0;     ///< cut over tensor-parallel ranks
+  double scores = 0;  ///< attention scores, which are also cut over tensor-parallel ranks
+  double cheap = 0;   ///< the part of `whole` that norms put out, which is cheap to make again
   double cheap_cut = 0;
 
   double bytes(const LayerInput& in) const noexcept {
@@ -27,7 +27,7 @@ struct RowBytes {
 
 double rows_of_rank(const LayerInput& in) noexcept { return number(in.samples) * number(in.sequence) / in.cp; }
 
-void add_norm(RowBytes& row, double hidden) noexcept {  // what goes in, and what comes out
+void add_norm(RowBytes& row, double hidden) noexcept {  // the input and the output of the norm
   row.whole += 2 * kElementBytes * hidden;
   row.cheap += kElementBytes * hidden;
 }
@@ -38,13 +38,13 @@ void add_attention(const ModelShape& m, const LayerInput& in, RowBytes& row) {
   add_norm(row, h);
   if (m.is_latent()) row.whole += kElementBytes * number(2 * m.query_rank + 2 * m.key_value_rank + m.rope_width);
   row.cut += kElementBytes * (a * number(m.key_width()) + keys_of * number(m.key_width() + m.width_of_value()));
-  row.cut += kElementBytes * a * number(m.width_of_value());  // what the last matrix takes
+  row.cut += kElementBytes * a * number(m.width_of_value());  // the input of the output projection
   if (m.dropout) row.whole += kMask * h;
   if (in.attention == AttentionMemory::Stored)
     row.scores += a * number(in.sequence) * (m.dropout ? 2 * kElementBytes + kMask : kElementBytes);
 }
 
-/// An MLP of `inner` columns: the input of the activation, its gate, and its output.
+/// Adds an MLP of `inner` columns: the input of its activation function, the gate if there is one, and the output.
 void add_bent(const ModelShape& m, double inner, RowBytes& row) noexcept {
   row.cut += kElementBytes * inner * (m.gated ? 3 : 2);
   row.cheap_cut += kElementBytes * inner;
@@ -53,7 +53,7 @@ void add_bent(const ModelShape& m, double inner, RowBytes& row) noexcept {
 void add_experts(const ModelShape& m, RowBytes& row) noexcept {
   const double h = number(m.hidden), inner = number(m.expert_feed_forward), k = number(m.top_k);
   row.cut += kLogit * number(m.experts);                               // scores of the router
-  row.cut += k * kElementBytes * (2 * h + (m.gated ? 3 : 2) * inner);  // as dispatched, inside, and to be combined
+  row.cut += k * kElementBytes * (2 * h + (m.gated ? 3 : 2) * inner);  // dispatched rows, inner columns, combined rows
   row.cheap_cut += k * kElementBytes * inner;
   add_bent(m, number(m.shared_experts) * inner, row);
 }

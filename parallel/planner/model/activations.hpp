@@ -30,8 +30,9 @@ struct LayerActivations {
   double made_again = 0;  ///< exists during one layer's backward pass
 };
 
-/// Source: Korthikanti et al., arXiv 2205.05198, table 2, from which it follows item by item for a GPT with stored
-///         attention: with s sequence, b samples, h hidden, a heads, t tensor-parallel ranks, per layer
+/// Source: Korthikanti et al., arXiv 2205.05198, table 2. For a GPT with stored attention, all items of the table
+///         follow from this function. Per layer, a rank keeps these bytes (s sequence, b samples, h hidden, a heads, t
+///         tensor-parallel ranks):
 ///           none, tensor parallel        sbh (10 + 24/t + 5as/(ht))
 ///           none, sequence parallel      sbh/t (34 + 5as/h)
 ///           selective                    sbh 34/t
@@ -43,7 +44,7 @@ SINEW_API double input_activations(const ModelShape& model, const LayerInput& in
 /// Activations of the last norm, the head and the logits, for each microbatch between its forward and its backward pass
 /// in the last stage.
 SINEW_API double output_activations(const ModelShape& model, const LayerInput& input);
-/// The data that is sent from stage to stage, the part of one rank.
+/// One rank's part of the activations that one stage sends to the next.
 SINEW_API double boundary_bytes(const ModelShape& model, const LayerInput& input);
 
 }  // namespace sinew::parallel

@@ -65,7 +65,7 @@ std::string shown(const Json& value) {
   return text.size() > 40 ? std::string(value.type_name()) : text;
 }
 
-/// Collects what is wrong with a file's members.
+/// Collects the faults of a file's members.
 class Reading {
  public:
   explicit Reading(const Json& object) : object_(object) {}
@@ -78,7 +78,7 @@ class Reading {
     }
     std::visit([&](auto member) { read(field.name, *found, into.*member); }, field.member);
   }
-  /// Of a model whose layers do not all have experts in its place.
+  /// Requires feed_forward if some layer has an MLP.
   void require_mlp(bool has_mlp) {
     if (has_mlp && !object_.contains("feed_forward")) reject_absent("feed_forward");
   }
@@ -123,7 +123,7 @@ class Reading {
 ModelShape model_from_json(std::string_view text, std::string_view file) {
   Json object;
   try {
-    std::vector<std::string> members;  // of the object itself
+    std::vector<std::string> members;  // names in the outermost object, to find duplicates
     object = Json::parse(text, [&](int depth, Json::parse_event_t event, Json& key) {
       if (event == Json::parse_event_t::key && depth == 1) members.push_back(key.get<std::string>());
       return true;
@@ -153,7 +153,7 @@ ModelShape find_model(const std::string& name_or_file) {
   if (std::ranges::find(names, name_or_file) != names.end()) return named_model(name_or_file);
   std::error_code none;
   if (!std::filesystem::exists(name_or_file, none)) {
-    if (!name_or_file.ends_with(".json")) return named_model(name_or_file);  // which lists the names
+    if (!name_or_file.ends_with(".json")) return named_model(name_or_file);  // the error lists the names
     throw Error(Code::InvalidArgument, fmt::format("model '{}': there is no such file", name_or_file));
   }
   if (std::filesystem::is_directory(name_or_file, none))

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kMost = std::int64_t{1} << 31;
 
-/// Collects what is wrong.
+/// Collects the faults of a shape.
 class Faults {
  public:
   void need(const char* field, std::int64_t value, std::int64_t least, std::int64_t most, const char* why = "") {
@@ -60,7 +60,7 @@ void judge_attention(const ModelShape& m, Faults& faults) {
 
 constexpr double kMostParameters = 1e15;
 
-/// Parameters of matrices, in numbers that do not overflow.
+/// About how many parameters the matrices have. It is a double, because an integer could overflow.
 double roughly(const ModelShape& m) {
   const auto of = [](std::int64_t n) { return static_cast<double>(n); };
   const double experts = of(m.experts + m.shared_experts) * of(m.expert_feed_forward);

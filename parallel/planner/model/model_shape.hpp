@@ -29,20 +29,20 @@ struct ModelShape {
   std::int64_t context = 0;  ///< tokens of a sequence
   bool tied = false;         ///< the head uses the table of the tokens
   bool learned_positions = false;
-  bool biases = false;      ///< all matrices except the head have one
+  bool biases = false;      ///< all matrices except the head have a bias
   bool layer_norm = false;  ///< a norm has a weight and a bias; false: a weight only
-  bool dropout = false;     ///< after attention and MLP; their masks are kept
+  bool dropout = false;     ///< applied after attention and MLP; the masks are kept
   // A mixture of experts; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t top_k = 0;           ///< experts that see a token
   std::int64_t shared_experts = 0;  ///< experts that see every token
   std::int64_t expert_feed_forward = 0;
   std::int64_t dense_layers = 0;  ///< the first layers, which have an MLP instead of experts
-  bool router_bias = false;       ///< one for each expert, to balance them
+  bool router_bias = false;       ///< the router has a bias for each expert, to balance the experts
   // Latent attention (MLA); 0: there is none.
   std::int64_t query_rank = 0;  ///< 0: queries are made directly
   std::int64_t key_value_rank = 0;
-  std::int64_t rope_width = 0;   ///< of a head, in addition to head_width; all heads share one key
+  std::int64_t rope_width = 0;   ///< rotary part of a head, in addition to head_width; all heads share one rotary key
   std::int64_t value_width = 0;  ///< of a head's values; 0: head_width
 
   std::int64_t shared_heads() const noexcept { return key_value_heads > 0 ? key_value_heads : heads; }

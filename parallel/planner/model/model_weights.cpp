@@ -80,7 +80,7 @@ std::int64_t sum(const std::vector<Weight>& weights, Of of) noexcept {
   return all;
 }
 
-/// Layers of two kinds at most: the first, which all dense ones are like, and the last.
+/// Sums over all layers. All dense layers are like the first layer, and all layers with experts are like the last one.
 template <class Count>
 std::int64_t over_layers(const ModelShape& m, Count count) {
   const std::int64_t with_experts = m.expert_layers(), dense = m.layers - with_experts;

@@ -24,8 +24,9 @@ struct Weight {
   bool of_experts = false;      ///< of routed experts, which expert-parallel ranks share
 };
 
-/// Matrices are cut over tensor-parallel ranks by heads and by columns of the MLP, as evenly as possible. Norms,
-/// routers and projections into latent spaces are whole on each rank. Experts are spread over ranks, not cut.
+/// The weights of a layer that one rank has. Matrices are cut over tensor-parallel ranks by heads and by columns of the
+/// MLP, as evenly as possible. Norms, routers and projections into latent spaces are whole on each rank. Experts are
+/// spread over ranks, not cut.
 /// Shape:  a layer in 0 .. layers - 1.
 /// Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053; latent attention: DeepSeek-AI, arXiv 2405.04434.
 SINEW_API std::vector<Weight> layer_weights(const ModelShape& model, std::int64_t layer, const WeightPart& part = {});

@@ -49,8 +49,8 @@ std::vector<ModelShape> all_models() {
       gpt("gpt2-medium", kGpt2, 24, 1024, 16),
       gpt("gpt2-large", kGpt2, 36, 1280, 20),
       gpt("gpt2-xl", kGpt2, 48, 1600, 25),
-      // Brown et al., arXiv 2005.14165, table 2.1. Where heads times their width is not the width there, as for 1.3B
-      // (24 heads of 128) and 13B (5,140), the nearest that is.
+      // Brown et al., arXiv 2005.14165, table 2.1. There, heads times head width differ from the width for 1.3B (24
+      // heads of 128), and 13B has a width of 5,140. The nearest values that fit are used here.
       gpt("gpt3-125m", kGpt3, 12, 768, 12),
       gpt("gpt3-350m", kGpt3, 24, 1024, 16),
       gpt("gpt3-760m", kGpt3, 24, 1536, 16),

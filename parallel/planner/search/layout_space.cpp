@@ -9,7 +9,7 @@
 namespace sinew::parallel {
 namespace {
 
-/// The values before and behind `now`.
+/// The next larger value than `now` and the next smaller one, as far as there are any.
 std::vector<std::int64_t> beside(const std::vector<std::int64_t>& values, std::int64_t now) {
   std::vector<std::int64_t> found;
   const auto above = std::ranges::upper_bound(values, now);
@@ -19,7 +19,7 @@ std::vector<std::int64_t> beside(const std::vector<std::int64_t>& values, std::i
   return found;
 }
 
-/// Collects changes.
+/// Collects the neighbours of a configuration.
 class Collected {
  public:
   Collected(const PlanQuestion& q, const JobConfig& from) : q_(q), from_(from) {}
@@ -63,7 +63,7 @@ class Collected {
             c.schedule = "1f1b";
             c.virtual_stages = 1;
           }
-          const int data = data_ranks(q_.ranks(), c);  // micro-batches stay as they are, if they can
+          const int data = data_ranks(q_.ranks(), c);  // the samples of a microbatch stay the same if possible
           const std::int64_t part = data > 0 && q_.global_batch % data == 0 ? q_.global_batch / data : 1;
           c.micro_batches = samples > 0 && part % samples == 0 ? part / samples : part;
         });

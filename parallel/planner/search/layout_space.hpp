@@ -19,10 +19,11 @@ JobConfig plain_config(const PlanQuestion& question);
 /// nothing.
 std::vector<JobConfig> axis_layouts(const PlanQuestion& question);
 
-/// Schedules with their virtual stages. A pipeline of one stage has one schedule.
+/// The schedules for `pp` pipeline ranks, each with its number of virtual stages. A pipeline of one stage has one
+/// schedule.
 std::vector<std::pair<std::string, int>> schedules_for(const PlanQuestion& question, int pp);
 
-/// A layout that differs in one thing, with a text that says in which.
+/// A layout with one setting changed, and a text with the new value of this setting.
 struct Neighbour {
   std::string text;  ///< "zero 1", "tp 4"
   JobConfig config;

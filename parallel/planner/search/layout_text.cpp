@@ -33,7 +33,7 @@ Recompute recompute_of(std::string_view value) {
   refuse("recompute", value, "none, selective or full");
 }
 
-/// Sets one thing; `samples` of a micro-batch are for later.
+/// Sets one entry. The samples of a microbatch go to `samples`, because they are converted when all entries are known.
 void set(JobConfig& config, std::int64_t& samples, std::string_view entry, std::string_view value) {
   LayoutSizes& l = config.layout;
   if (entry == "schedule") {
@@ -86,7 +86,7 @@ JobConfig layout_from_text(const PlanQuestion& q, const std::string& text) {
   const int data = data_ranks(q.ranks(), config);
   const std::int64_t part = data > 0 ? q.global_batch / data : 0;
   if (samples < 1) refuse("micro-batch", std::to_string(samples), "1 or more");
-  config.micro_batches = part > 0 ? (part + samples - 1) / samples : 1;  // a rule says what does not divide
+  config.micro_batches = part > 0 ? (part + samples - 1) / samples : 1;  // if this is not exact, a rule reports it
   return config;
 }
 

@@ -19,7 +19,7 @@ struct Excess {
   Seconds seconds = 0;
 };
 
-/// The part in which a slower layout exceeds the best one most.
+/// The part of the time by which a slower layout exceeds the best one most.
 Excess excess_of(const PlanQuestion& q, const JobConfig& config, const PlannedTime& t, const PlannedTime& best) {
   const LayoutSizes& l = config.layout;
   const bool crosses = l.tp > q.cluster.network.ranks_per_host;

@@ -17,28 +17,29 @@ class Losers {
 
   void broke(const JobConfig& config, const std::vector<Violation>& rules);
   void too_large(const JobConfig& config, const PlannedMemory& memory);
-  /// For a layout that is slower than the last of the best; `best` is the first of the best. `seconds`: the time of the
-  /// layout, or a lower bound of it.
+  /// Adds a layout that is slower than all of the best layouts. `best`: the fastest layout. `seconds`: the time of the
+  /// slower layout, or a lower bound of it.
   void slower(const JobConfig& config, Seconds seconds, const PlannedLayout& best);
 
-  /// Also finds the fixes.
+  /// Returns all classes. It simulates the nearest layout of each class of slower layouts, and looks for fixes.
   std::vector<LoserClass> take();
 
  private:
   struct Nearest {
     LoserClass shown;
     JobConfig config;
-    /// how far it is from the best; for Time, the lower bound in seconds
-    double distance = 0;  // from being among the best; of Time: the least seconds that it may take
-    /// for Time: how much longer than the best it takes in its worst part
-    Seconds excess = 0;  // of Time: of that beyond the best's, for what it loses most by
+    /// How far the layout is from the best ones: the number of broken rules, the bytes of memory, or the seconds of a
+    /// step.
+    double distance = 0;
+    /// For Time: the seconds by which the layout's worst part exceeds the same part of the best layout.
+    Seconds excess = 0;
     enum class Kind : std::uint8_t { Rule, Memory, Time } kind = Kind::Rule;
   };
 
   Nearest& of_class(const std::string& limit, Nearest::Kind kind);
-  /// Whether this layout comes nearer than all before.
+  /// Makes this layout the nearest of its class if it comes nearer than all before. Returns whether it does.
   bool comes_nearer(Nearest& of, const JobConfig& config, double distance);
-  /// Simulates the layout that comes nearest.
+  /// Simulates the nearest layout of a class, and writes its time into the class.
   void time_of(Nearest& nearest);
   std::string fix_of(const Nearest& nearest);
   bool is_good(const JobConfig& config);

@@ -16,14 +16,15 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::int64_t kMostActions = std::int64_t{1} << 24;  // as generators take them
+constexpr std::int64_t kMostActions = std::int64_t{1} << 24;  // the limit of the generators
 
-/// A layout that breaks no rule and fits, in few bytes: there are hundreds of thousands.
+/// A layout that breaks no rule and fits into memory. It takes few bytes, because there are hundreds of thousands of
+/// them.
 struct Fitting {
   Seconds least = 0;
   std::int64_t memory = 0, micro_batches = 1;
-  std::int32_t axes = 0;      // of axis_layouts()
-  std::int16_t schedule = 0;  // of its schedules_for()
+  std::int32_t axes = 0;      // an index of axis_layouts()
+  std::int16_t schedule = 0;  // an index of schedules_for() these axes
   std::int8_t zero = 0;
   Recompute recompute = Recompute::None;
 };
@@ -99,7 +100,7 @@ class Search {
     return true;
   }
 
-  /// A schedule's rules do not depend on how many micro-batches there are: asked with as many as ranks.
+  /// Judges a schedule with as many micro-batches as ranks, because its rules do not depend on their number.
   bool allows_schedule(const JobConfig& config) {
     if (stages(config) == 1) return true;
     const auto key = std::tuple(config.schedule, config.layout.pp, config.virtual_stages, config.recompute);
@@ -128,14 +129,15 @@ class Search {
     return config;
   }
 
-  /// Simulates what may be among the best, the most promising first, until no other can be.
+  /// Simulates the layouts that may be among the best, the most promising first, until no other layout can be among
+  /// them.
   void rank() {
     std::ranges::sort(fitting_, {}, [](const Fitting& f) {
       return std::tuple(f.least, f.memory, f.axes, f.schedule, f.micro_batches, f.zero, f.recompute);
     });
     struct Ranked {
       PlannedLayout layout;
-      std::size_t number = 0;  // of fitting_
+      std::size_t number = 0;  // an index of fitting_
     };
     const auto order = [](const Ranked& r) { return std::pair(r.layout.time.total(), r.layout.memory.total()); };
     std::vector<Ranked> best;
@@ -163,7 +165,7 @@ class Search {
   Losers losers_;
   std::map<std::tuple<std::string, int, int, Recompute>, std::vector<Violation>> schedules_;
   std::vector<Fitting> fitting_;
-  std::set<std::size_t> is_best_;  // of fitting_
+  std::set<std::size_t> is_best_;  // indices of fitting_
   PlanResult result_;
 };
 

@@ -29,7 +29,7 @@ struct LoserClass {
   /// GiB".
   std::string found;
   std::string nearest;  ///< the layout that comes nearest
-  std::string fix;      ///< the nearest change that would help it; empty: no single change does
+  std::string fix;      ///< changes that mend the rule, or one that saves memory or time; empty: there is none
   std::int64_t count = 0;
 };
 
@@ -41,7 +41,7 @@ struct PlanResult {
   /// All layouts. Sizes that break a rule count once, whatever else may vary.
   std::int64_t judged = 0;
   std::int64_t fitting = 0;  ///< layouts that break no rule and fit the memory
-  int simulated = 0;         ///< pipelines
+  int simulated = 0;         ///< the number of simulated pipelines
 };
 
 /// Judges every layout for the question. tp, pp and cp divide the ranks. ep divides the ranks of a stage if there are
@@ -49,8 +49,8 @@ struct PlanResult {
 /// tried, with each number of virtual stages that gives all stages equally many layers, and every kind of
 /// recomputation. Tensor-parallel ranks also cut rows.
 /// The result breaks no rule of a Job (Planner::violations). It is the same wherever it is computed.
-/// Cost: pipelines are simulated only if a bound for all of them (least_makespan) does not decide the rank. Seconds for
-///       1,024 ranks.
+/// Cost: each pipeline gets a lower bound of its time (least_makespan). Only pipelines that may be among the best by
+///       this bound are simulated. 1,024 ranks take seconds.
 SINEW_API PlanResult search(Planner& planner, const SearchOptions& options = {});
 
 }  // namespace sinew::parallel
