@@ -145,6 +145,38 @@ TEST(TcpStrangers, ReplayedHandshake_IsRefused) {
   EXPECT_FALSE(is_closed(heard)) << "but the first has its time to send its proof";
 }
 
+/// Four Worlds with secrets of their own, two ranks of each in this process. One ends while the others connect.
+TEST(TcpPort, IsOneForFourWorlds_OfWhichOneEnds) {
+  struct Two {
+    explicit Two(std::byte secret) {
+      for (int r = 0; r < 2; ++r) ranks.push_back(tcp::make_transport(options_of(r, secret)));
+    }
+    Watched sent, received;  // outlive what completes them
+    std::vector<std::unique_ptr<Transport>> ranks;
+    std::unique_ptr<Endpoint> to_b, to_a;
+  };
+  std::vector<std::unique_ptr<Two>> worlds;
+  for (int w = 0; w < 4; ++w) worlds.push_back(std::make_unique<Two>(std::byte(w + 1)));
+  const std::uint16_t port = listener_of(*worlds[0]->ranks[0]).port();
+  std::vector<Transport*> all;
+  for (const auto& w : worlds) {
+    for (const auto& t : w->ranks) EXPECT_EQ(listener_of(*t).port(), port);
+    w->to_b = w->ranks[0]->connect(w->ranks[1]->address());
+    w->to_a = w->ranks[1]->connect(w->ranks[0]->address());
+    w->to_b->send({}, user(1), 0, w->sent);
+    w->to_a->recv({}, user(1), w->received);
+  }
+  worlds.pop_back();  // before it has connected
+  for (const auto& w : worlds) {
+    for (const auto& t : w->ranks) all.push_back(t.get());
+  }
+  const auto done = [&] {
+    return std::ranges::all_of(worlds, [](const auto& w) { return w->sent.done() && w->received.done(); });
+  };
+  EXPECT_TRUE(drive(all, seconds(30), done));
+  for (const auto& w : worlds) EXPECT_TRUE(w->received.status.ok()) << w->received.status.message();
+}
+
 TEST(TcpStrangers, HelloForAnotherInstance_IsRefused) {
   auto a = tcp::make_transport(options_of(0));
   auto b = tcp::make_transport(options_of(1));
