@@ -12,14 +12,19 @@ scorecard_table() {
       }'
 }
 
+# scorecard_commit: what the rows are measured on; a tree with changes is none that a later run may trust.
+scorecard_commit() { echo "$(git rev-parse HEAD)$(git diff --quiet HEAD || echo ' with changes')"; }
+
 run_scorecard() {
-  local json=false argument script rows status
+  local json=false continued=false argument script name rows status
+  local -r folder=$PWD/build/scorecard
   local -a scripts=()
   for argument in "$@"; do
     script=bench/scorecard/$argument.sh
     case $argument in
       --json) json=true ;;
-      -*) die "scorecard: there is no option '$argument'; expected --json" ;;
+      --continue) continued=true ;;
+      -*) die "scorecard: there is no option '$argument'; expected --json or --continue" ;;
       *)
         [ -e "$script" ] ||
           die "scorecard: there is no row '$argument'; expected some of: $(cd bench/scorecard && echo *.sh | sed 's/\.sh//g')"
@@ -31,19 +36,27 @@ run_scorecard() {
   need_packages bench build scorecard
   configure release
   compile release
-  rows=$PWD/build/scorecard.json
-  : >"$rows"
+  if $continued && [ "$(cat "$folder/commit" 2>/dev/null)" != "$(git rev-parse HEAD)" ]; then
+    die "scorecard: --continue needs rows of this commit, $(git rev-parse --short HEAD), but $folder has those of '$(cat "$folder/commit" 2>/dev/null)'; start without it"
+  fi
+  $continued || rm -rf "$folder"
+  mkdir -p "$folder"
+  scorecard_commit >"$folder/commit"
   for script in "${scripts[@]}"; do
-    say "scorecard: $(basename "$script" .sh)"
+    name=$(basename "$script" .sh)
+    rows=$folder/$name.json
+    if [ -e "$rows" ]; then continue; fi
+    say "scorecard: $name"
     status=0
     bash "$script" >"$rows.part" || status=$?
-    cat "$rows.part" >>"$rows"
     if [ $status -ne 0 ]; then
-      jq -nc --arg name "$(basename "$script" .sh)" --arg status "$status" \
-        '{$name, what: "its script", must: "exit code 0", measured: $status, ok: false}' >>"$rows"
+      jq -nc --arg name "$name" --arg status "$status" \
+        '{$name, what: "its script", must: "exit code 0", measured: $status, ok: false}' >>"$rows.part"
     fi
+    mv "$rows.part" "$rows"
   done
-  rm -f "$rows.part"
+  rows=$folder.json
+  for script in "${scripts[@]}"; do cat "$folder/$(basename "$script" .sh).json"; done >"$rows"
   if $json; then cat "$rows"; else scorecard_table "$rows"; fi
   jq -es 'length > 0 and all(.[]; .ok)' "$rows" >/dev/null
 }

@@ -1,6 +1,9 @@
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <list>
 #include <map>
 #include <mutex>
@@ -21,6 +24,23 @@ namespace sinew {
 namespace {
 
 using Limits = UnauthenticatedLimits;
+
+/// Returns false if the bytes that have come are a part of a TLS handshake record. The socket is then reported as
+/// readable when the whole record has come. So an incomplete record does not cost a TLS session, and sending it byte by
+/// byte does not wake this thread.
+bool has_first_record(int socket) {
+  constexpr std::size_t kHeader = 5;  // type, version (2 bytes), length (2 bytes)
+  constexpr std::size_t kLongest = 16384;
+  constexpr unsigned char kHandshake = 22;
+  std::array<unsigned char, kHeader> header{};
+  if (::recv(socket, header.data(), kHeader, MSG_PEEK | MSG_DONTWAIT) != kHeader) return true;
+  const std::size_t length = std::size_t{header[3]} << 8 | header[4];
+  int here = 0;
+  if (header[0] != kHandshake || length > kLongest || ::ioctl(socket, FIONREAD, &here) != 0) return true;
+  if (static_cast<std::size_t>(here) >= kHeader + length) return true;
+  wake_when_received(socket, kHeader + length);
+  return false;
+}
 
 /// Identifies a service among those of one port.
 using Key = std::tuple<std::uint32_t, std::int32_t, std::uint64_t>;
@@ -85,9 +105,11 @@ ListeningPort::Service::~Service() {
 /// The connections that have not been authenticated.
 struct ListeningPort::Guests {
   struct Guest {
-    Guest(Socket s, Authentication h) : socket(std::move(s)), handshake(std::move(h)) {}
+    Guest(FileDescriptor d, Authentication h) : arrived(std::move(d)), handshake(std::move(h)) {}
+    int descriptor() const noexcept { return arrived ? arrived.get() : socket.get(); }
 
-    Socket socket;
+    FileDescriptor arrived;  // under TLS, until the first record has come
+    Socket socket;           // from then on
     Authentication handshake;
     ProofClock clock;
     EventLoop::Watch watch{};  // destroyed before the socket that it watches
@@ -104,6 +126,7 @@ struct ListeningPort::Guests {
             [this](FileDescriptor socket) { admit(std::move(socket)); }) {}
 
   void admit(FileDescriptor descriptor);
+  void begin(Guest& guest);
   bool serve(At guest);
   bool make_room();
   void drop(At guest, const std::string& why);
@@ -126,18 +149,30 @@ void ListeningPort::Guests::admit(FileDescriptor descriptor) {
   const int number = descriptor.get();
   no_delay(number);
   const auto secret_of = [s = services](const AuthClaim& claim) { return s->secret_of(claim); };
-  const At guest = all.emplace(all.end(), Socket(std::move(descriptor), Socket::End::Accepts, tls),
-                               Authentication::acceptor(secret_of));
+  const At guest = all.emplace(all.end(), std::move(descriptor), Authentication::acceptor(secret_of));
+  if (!tls) begin(*guest);
+  // A connection that sends its first message byte by byte does not wake this thread for each byte. Under TLS the first
+  // message is longer than a hello, too.
+  wake_when_received(number, Authentication::kHelloBytes);
   try {
     guest->watch = loop.watch(number, {.read = true}, [this, guest] { serve(guest); });
   } catch (const Error& e) {  // too many watches of this user (fs.epoll.max_user_watches): the peer connects again
     return drop(guest, e.what());
   }
-  if (serve(guest)) look_at(guest->clock.since() + Limits::kAtMost);
+  look_at(guest->clock.since() + Limits::kAtMost);
+}
+
+void ListeningPort::Guests::begin(Guest& guest) {
+  guest.socket = Socket(std::move(guest.arrived), Socket::End::Accepts, tls);
+  guest.clock.look(guest.socket, guest.handshake);  // a plain socket is open now, which is no step of the other side
 }
 
 /// Moves the connection's handshake on. Returns true if the connection still has a place.
 bool ListeningPort::Guests::serve(At guest) {
+  if (guest->arrived) {
+    if (!has_first_record(guest->arrived.get())) return true;
+    begin(*guest);
+  }
   switch (pump(guest->socket, guest->handshake)) {
     case Proof::Underway: break;
     case Proof::Refused: return drop(guest, guest->handshake.reason()), false;
@@ -146,11 +181,14 @@ bool ListeningPort::Guests::serve(At guest) {
       const AuthClaim claim = guest->handshake.claim();
       guest->watch = {};
       Socket socket = std::move(guest->socket);
+      wake_when_received(socket.get(), 1);
       left(guest);
       services->give(claim, std::move(socket));
       return false;
     }
   }
+  // Under TLS nobody here knows how many bytes are missing.
+  wake_when_received(guest->socket.get(), tls ? 1 : guest->handshake.room().size());
   const bool unsent = guest->socket.wants_write() || (guest->socket.is_open() && !guest->handshake.to_send().empty());
   guest->watch.want({.read = true, .write = unsent});
   if (guest->clock.look(guest->socket, guest->handshake)) all.splice(all.end(), all, guest);
@@ -158,7 +196,9 @@ bool ListeningPort::Guests::serve(At guest) {
 }
 
 void ListeningPort::Guests::drop(At guest, const std::string& why) {
-  log::debug("dropped a connection from {}: {}", peer_address(guest->socket.get()).text(), why);
+  if (log::enabled(log::Level::Debug)) {  // the address takes a system call
+    log::debug("dropped a connection from {}: {}", peer_address(guest->descriptor()).text(), why);
+  }
   guest->watch = {};
   left(guest);
 }

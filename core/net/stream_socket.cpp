@@ -148,6 +148,10 @@ SocketAddress peer_address(int socket) noexcept { return address_of(socket, ::ge
 
 void no_delay(int socket) noexcept { set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1); }
 
+void wake_when_received(int socket, std::size_t bytes) noexcept {
+  set_option(socket, SOL_SOCKET, SO_RCVLOWAT, static_cast<int>(bytes));
+}
+
 void keep_alive(int socket, bool on) noexcept {
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, on ? 1 : 0);
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveSeconds);

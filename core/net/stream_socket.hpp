@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -46,6 +47,9 @@ SINEW_API SocketAddress peer_address(int socket) noexcept;
 
 /// Lets TCP send short messages at once (TCP_NODELAY).
 SINEW_API void no_delay(int socket) noexcept;
+/// The kernel reports the socket as readable only when `bytes` bytes have come or the connection has ended
+/// (SO_RCVLOWAT). 1: the usual behaviour.
+SINEW_API void wake_when_received(int socket, std::size_t bytes) noexcept;
 /// Turns TCP keep-alive on or off. While the connection is idle, the kernel then asks every second whether the peer's
 /// host answers, and ends the connection after five seconds without an answer.
 SINEW_API void keep_alive(int socket, bool on) noexcept;

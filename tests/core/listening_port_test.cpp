@@ -1,3 +1,6 @@
+#include <sys/socket.h>
+
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <map>
@@ -12,6 +15,8 @@
 #include <sinew/core/net/dialer.hpp>
 #include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/secret.hpp>
+#include <support/certificates.hpp>
+#include <support/scratch_folder.hpp>
 
 namespace sinew {
 namespace {
@@ -26,10 +31,14 @@ SocketAddress loopback(const ListeningPort& port) {
 }
 
 /// Makes one attempt to connect. Errors: Error if this fails.
-Socket connect(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
-  return dial({.paths = {{loopback(port)}}, .keys = {secret, nullptr}, .claim = claim},
+Socket connect(const SocketAddress& to, const Keys& keys, const AuthClaim& claim) {
+  return dial({.paths = {{to}}, .keys = keys, .claim = claim},
               [](const Dialer::Failure& f) { return Dialer::Next{.end = Status(Code::PeerLost, f.text)}; })
       .first;
+}
+
+Socket connect(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
+  return connect(loopback(port), {secret, nullptr}, claim);
 }
 
 std::string refusal(const ListeningPort& port, const Bytes& secret, const AuthClaim& claim) {
@@ -70,6 +79,58 @@ class Taken {
   std::vector<AuthClaim> claims_;
   std::vector<Socket> sockets_;
 };
+
+/// Passes the bytes of one connection on to a port: one byte at a time to the port, and whole pieces back.
+class SlowRelay {
+ public:
+  explicit SlowRelay(const SocketAddress& to) : thread_([this, to] { run(to); }) {}
+  ~SlowRelay() {
+    stop_ = true;
+    thread_.join();
+  }
+  SocketAddress address() const { return SocketAddress::parse("127.0.0.1:0").with_port(listener_.address.port()); }
+
+ private:
+  void run(const SocketAddress& to) {
+    FileDescriptor peer;
+    while (!peer && !stop_) {
+      peer = FileDescriptor(::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+    const auto [port, error] = try_connect({to}, Deadline::after(seconds(30)));
+    while (!stop_ && error == 0) {
+      std::array<std::byte, 4096> bytes{};
+      for (ssize_t n = ::recv(peer.get(), bytes.data(), bytes.size(), 0), i = 0; i < n; ++i) {
+        static_cast<void>(::send(port.get(), &bytes[static_cast<std::size_t>(i)], 1, MSG_NOSIGNAL));
+        if (i % 64 == 0) std::this_thread::sleep_for(milliseconds(1));  // so that the port is woken in between
+      }
+      const ssize_t back = ::recv(port.get(), bytes.data(), bytes.size(), 0);
+      if (back > 0) static_cast<void>(::send(peer.get(), bytes.data(), static_cast<std::size_t>(back), MSG_NOSIGNAL));
+      if (back == 0) return;
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+
+  std::atomic<bool> stop_{false};
+  Listener listener_ = listen_everywhere(0, std::nullopt);
+  std::thread thread_;
+};
+
+TEST(ListeningPort, TakesAConnectionWhoseBytesComeOneByOne) {
+  const test::ScratchFolder folder;
+  const test::Authority authority(folder / "", "job");
+  const TlsFiles files = authority.issue("rank");
+  for (const TlsFiles& tls : {TlsFiles{}, files}) {
+    const auto port = port_of_process({.tls = tls});
+    const Bytes secret = random_secret();
+    const AuthClaim claim{.service = kService, .to_rank = 0, .instance = 4};
+    Taken taken;
+    const auto service = port->serve(claim, secret, taken.take());
+    const SlowRelay relay(loopback(*port));
+    const Socket socket = connect(relay.address(), {secret, TlsContext::open(tls)}, claim);
+    EXPECT_TRUE(taken.comes_to(1)) << (tls.wanted ? "under TLS" : "plain");
+  }
+}
 
 TEST(ListeningPort, GivesEachConnectionToTheServiceOfItsClaim) {
   const auto port = port_of_process({});
