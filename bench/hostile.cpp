@@ -38,10 +38,10 @@
 
 #include "command_line.hpp"
 
-// Two ranks, each on a host of its own as they believe, sum over tcp while strangers connect to their ports, which serve
-// store, control and tcp. Windows without strangers and with them take turns with windows in which the strangers connect
-// to a socket of their own process: this tells what their own work costs on the cores that they share with the ranks.
-// bench/scorecard/hostile.sh judges.
+// Two ranks act as if each ran on a host of its own. They sum over tcp while unauthenticated connections come to their
+// ports, which serve store, control and tcp. Windows with such connections take turns with windows without them, and with
+// windows in which the same connections go to a socket of their own process. The latter tell what connecting itself costs
+// on the cores that the ranks share. bench/scorecard/hostile.sh judges.
 namespace {
 
 using namespace sinew;
