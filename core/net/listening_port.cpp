@@ -1,3 +1,4 @@
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ namespace {
 
 using Limits = UnauthenticatedLimits;
 
-/// Returns false if the bytes that have come are a part of a TLS handshake record. The socket is then reported as
+/// Returns false if the bytes that have come are a part of a TLS handshake record, and more may come. The socket is then reported as
 /// readable when the whole record has come. So an incomplete record does not cost a TLS session, and sending it byte by
 /// byte does not wake this thread.
 bool has_first_record(int socket) {
@@ -38,6 +39,8 @@ bool has_first_record(int socket) {
   int here = 0;
   if (header[0] != kHandshake || length > kLongest || ::ioctl(socket, FIONREAD, &here) != 0) return true;
   if (static_cast<std::size_t>(here) >= kHeader + length) return true;
+  pollfd other_side{.fd = socket, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&other_side, 1, 0) != 0) return true;  // it has ended, so no more bytes come
   wake_when_received(socket, kHeader + length);
   return false;
 }

@@ -1,5 +1,7 @@
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -129,6 +131,34 @@ TEST(ListeningPort, TakesAConnectionWhoseBytesComeOneByOne) {
     const SlowRelay relay(loopback(*port));
     const Socket socket = connect(relay.address(), {secret, TlsContext::open(tls)}, claim);
     EXPECT_TRUE(taken.comes_to(1)) << (tls.wanted ? "under TLS" : "plain");
+  }
+}
+
+/// The time until the port closes a connection whose other end has sent `bytes` and then ended.
+Duration time_to_close(const ListeningPort& port, std::span<const std::byte> bytes) {
+  const auto [socket, error] = try_connect({loopback(port)}, Deadline::after(seconds(30)));
+  EXPECT_EQ(error, 0);
+  const auto start = Clock::now();
+  EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+  ::shutdown(socket.get(), SHUT_WR);
+  pollfd closed{.fd = socket.get(), .events = POLLIN, .revents = 0};
+  ::poll(&closed, 1, 60'000);
+  return Clock::now() - start;
+}
+
+TEST(ListeningPort, DropsAConnectionAtOnce_ThatEndsWithinItsFirstMessage) {
+  const test::ScratchFolder folder;
+  const test::Authority authority(folder / "", "job");
+  Bytes record(70, std::byte{1});  // the begin of a TLS record of 512 bytes
+  const std::array<unsigned char, 5> header{22, 3, 1, 2, 0};
+  std::ranges::transform(header, record.begin(), [](unsigned char c) { return std::byte{c}; });
+  for (const TlsFiles& tls : {TlsFiles{}, authority.issue("rank")}) {
+    const auto port = port_of_process({.tls = tls});
+    Taken taken;
+    const auto service = port->serve({.service = kService, .to_rank = 0, .instance = 5}, random_secret(), taken.take());
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{5}, std::size_t{63}, record.size()}) {
+      EXPECT_LT(time_to_close(*port, std::span(record).first(bytes)), UnauthenticatedLimits::kAtMost / 2) << bytes;
+    }
   }
 }
 
