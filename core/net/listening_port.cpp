@@ -26,9 +26,9 @@ namespace {
 
 using Limits = UnauthenticatedLimits;
 
-/// Returns false if the bytes that have come are a part of a TLS handshake record, and more may come. The socket is then reported as
-/// readable when the whole record has come. So an incomplete record does not cost a TLS session, and sending it byte by
-/// byte does not wake this thread.
+/// Returns false if the bytes that have come are a part of a TLS handshake record, and more may come. The socket is
+/// then reported as readable when the whole record has come. So an incomplete record does not cost a TLS session, and a
+/// peer that sends it byte by byte does not wake this thread each time.
 bool has_first_record(int socket) {
   constexpr std::size_t kHeader = 5;  // type, version (2 bytes), length (2 bytes)
   constexpr std::size_t kLongest = 16384;
