@@ -153,6 +153,7 @@ run_test() {
   done
   if timed "install torch" make_torch_environment && timed "install package" install_package; then
     timed "test torch" torch_steps 2
+    timed "test torch README" torch_readme_step
     timed "test torch kills" kills_step 6
   else
     step_row failed "the package in an environment with torch" "see above"

@@ -69,6 +69,20 @@ torch_suite_step() {
     --world-size "$@"
 }
 
+# The program that the README prints for PyTorch, by its commands
+torch_readme_step() {
+  local folder=build/torch/readme
+  say "torch: the README's program"
+  rm -rf "$folder"
+  if tests/readme/take.sh README.md train.py "$folder" && (cd "$folder" && CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 \
+    PATH=$OLDPWD/build/torch/bin:$PATH timeout 120 bash run.sh) >"$folder.log" 2>&1 && [ "$(grep -cE '^rank [01] of 2: [0-9.]+$' "$folder.log")" = 2 ]; then
+    step_row passed "torch README"
+  else
+    cat "$folder.log" >&2
+    step_row failed "torch README" "expected a line of each of 2 ranks; see above"
+  fi
+}
+
 # torch_steps RANKS
 torch_steps() {
   local python=$PWD/build/torch/bin/python example
@@ -126,6 +140,7 @@ run_torch() {
   configure release
   compile release sinew-info
   torch_steps "$ranks"
+  torch_readme_step
   kills_step 6
   report
 }
