@@ -38,8 +38,8 @@ function(sinew_layer name)
       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   endif()
   install(TARGETS sinew_${name} EXPORT sinew_targets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libsinew0 NAMELINK_COMPONENT libsinew-dev
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libsinew-dev)
 endfunction()
 
 # sinew_cold(TARGET..): compiles these targets with less optimisation, which takes less time. No hot path runs through them.
