@@ -8,6 +8,7 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # each package has a description of i
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
+set(CPACK_SINEW_LIBDIR ${CMAKE_INSTALL_LIBDIR})
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/packages/complete.cmake)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -22,15 +23,18 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_LIBRARY_OUTPUT_DIRECTORY
 # The sources of the Python package belong to no ordinary installation: pip installs them.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/sinew DESTINATION lib/python3/dist-packages COMPONENT python3-sinew
   EXCLUDE_FROM_ALL PATTERN __pycache__ EXCLUDE)
+if(TARGET sinew_python)  # the extension
+  install(TARGETS sinew_python LIBRARY DESTINATION lib/python3/dist-packages/sinew COMPONENT python3-sinew EXCLUDE_FROM_ALL)
+endif()
 
 # sinew_package(NAME SECTION section TITLE title TEXT text [fields of CPACK_DEBIAN_NAME_PACKAGE_.. and their values])
 #   TITLE  the first line of the description
 #   TEXT   its other lines
-#   LIBRARY  the loader's cache has to learn of the package's libraries
+#   CONTROL  files of cmake/packages for dpkg: triggers, and scripts that it runs
 get_cmake_property(installed COMPONENTS)
 set(described)
 function(sinew_package name)
-  cmake_parse_arguments(P "LIBRARY" "SECTION;TITLE;TEXT;DEPENDS;RECOMMENDS;SUGGESTS" "" ${ARGN})
+  cmake_parse_arguments(P "" "SECTION;TITLE;TEXT;DEPENDS;RECOMMENDS;SUGGESTS" "CONTROL" ${ARGN})
   set(described ${described} ${name} PARENT_SCOPE)
   if(NOT name IN_LIST installed)
     return()
@@ -44,15 +48,14 @@ function(sinew_package name)
   foreach(field DEPENDS RECOMMENDS SUGGESTS)
     set(CPACK_DEBIAN_${id}_PACKAGE_${field} "${P_${field}}" PARENT_SCOPE)
   endforeach()
-  if(P_LIBRARY)
-    set(CPACK_DEBIAN_${id}_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/packages/triggers PARENT_SCOPE)
-  endif()
+  list(TRANSFORM P_CONTROL PREPEND ${PROJECT_SOURCE_DIR}/cmake/packages/)
+  set(CPACK_DEBIAN_${id}_PACKAGE_CONTROL_EXTRA "${P_CONTROL}" PARENT_SCOPE)
 endfunction()
 
 # Version 0 binds the ABI of C++ to the exact version, so that all packages of a job have one version.
 set(same "(= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 set(CPACK_COMPONENTS_ALL)
-sinew_package(libsinew0 LIBRARY SECTION libs TITLE "communication layer for distributed training: libraries"
+sinew_package(libsinew0 CONTROL triggers SECTION libs TITLE "communication layer for distributed training: libraries"
   TEXT "Collectives and messages between the processes of a job, over shared memory and TCP. Transports for UCX, libfabric and NCCL are in packages of their own."
   RECOMMENDS "libpmix2")
 sinew_package(libsinew-dev SECTION libdevel TITLE "communication layer for distributed training: headers"
@@ -74,9 +77,10 @@ sinew_package(sinew-nccl SECTION libs TITLE "communication layer for distributed
   TEXT "The modules by which jobs exchange the memory of GPUs through NCCL and CUDA IPC. Both libraries come from NVIDIA, and are loaded where a job has a device."
   DEPENDS "libsinew0 ${same}" SUGGESTS "libnccl2")
 find_package(Python3 QUIET COMPONENTS Interpreter)
-sinew_package(python3-sinew SECTION python TITLE "communication layer for distributed training: Python"
+math(EXPR next_minor "${Python3_VERSION_MINOR} + 1")  # an extension serves one minor version
+sinew_package(python3-sinew CONTROL python/postinst python/prerm SECTION python TITLE "communication layer for distributed training: Python"
   TEXT "The Python package sinew, with its backend for PyTorch. The backend is compiled for the PyTorch that is there when it is used first, which needs libsinew-dev and a compiler."
-  DEPENDS "libsinew0 ${same}, sinew-tools ${same}, python3 (>= ${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}), python3 (<< ${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}+1~)"
+  DEPENDS "libsinew0 ${same}, sinew-tools ${same}, python3 (>= ${Python3_VERSION_MAJOR}.${Python3_VERSION_MINOR}), python3 (<< ${Python3_VERSION_MAJOR}.${next_minor})"
   RECOMMENDS "python3-numpy" SUGGESTS "libsinew-dev, g++, python3-dev")
 foreach(component IN LISTS installed)
   if(NOT component IN_LIST described)

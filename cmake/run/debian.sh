@@ -24,7 +24,7 @@ make_previous_packages() {
   for package in "$1"/*.deb; do
     dpkg-deb -R "$package" "$tree"
     version=$(dpkg-deb -f "$package" Version)
-    find "$tree/DEBIAN" \( -name control -o -name shlibs \) -exec sed -i "s/${version//./\\.}/${version%-*}-0/" {} ';'
+    find "$tree/DEBIAN" \( -name control -o -name shlibs \) -exec sed -i "s/${version//./\\.}/${version%-*}-0/g" {} ';'
     echo "of the version before" >"$(echo "$tree"/usr/share/doc/*)/of_the_version_before"
     dpkg-deb -Zgzip -z1 --root-owner-group -b "$tree" "$2" >/dev/null
     rm -rf "$tree"
@@ -60,7 +60,10 @@ stage_inside() {
   mkdir -p "$inside"
   cp -r build/packages/debian build/packages/previous "$inside/"
   mkdir "$inside/wheel" "$inside/programs"
-  cp build/dist/*.whl "$inside/wheel/"
+  if ! [ -d build/packages/wheels ]; then # NumPy, for programs in Python
+    build/packaging/bin/python -m pip download --quiet --no-deps --only-binary :all: --dest build/packages/wheels numpy >&2
+  fi
+  cp build/dist/*.whl build/packages/wheels/*.whl "$inside/wheel/"
   cp tests/packages/*.sh "$inside/"
   cp examples/all_reduce.cpp tests/build/consumer/* "$inside/programs/"
   cp -r examples/c examples/python "$inside/programs/" 2>/dev/null || true
@@ -75,21 +78,32 @@ make_packages() {
   make_previous_packages build/packages/debian build/packages/previous
   make_wheel "$1"
   make_sdist
+  check_sdist
 }
 
+# Prints a line for each check: passed, failed or skipped, and its name.
 run_packages() {
-  local status=0
+  local results=build/packages/results.txt
   if [ $# -gt 0 ]; then die "packages: there is no option '$1'; it takes none"; fi
   need_root packages
-  need_packages bench build package wheel packages test
+  need_packages bench build package packages
   mkdir -p build/packages
   make_packages ''
-  check_sdist
   make_packages_root
   stage_inside
   say "using the packages in a bare Debian"
-  in_packages_root 'bash /src/in_root.sh' | tee build/packages/results.txt || status=$?
-  if grep -q '^failed' build/packages/results.txt; then status=1; fi
-  say "packages: $(grep -c '^passed' build/packages/results.txt) passed, $(grep -c '^failed' build/packages/results.txt) failed"
-  return $status
+  in_packages_root 'bash /src/in_root.sh' | tee "$results" || true
+  say "packages: $(grep -c '^passed' "$results") passed, $(grep -c '^failed' "$results") failed"
+  grep -q '^passed' "$results" && ! grep -q '^failed' "$results"
+}
+
+# The same for ./run test, whose report gets a row for each check.
+packages_step() {
+  local rows=build/packages_rows.txt
+  if [ "$(id -u)" -ne 0 ]; then
+    step_row skipped packages "only root can make a bare Debian"
+    return
+  fi
+  ./run packages >"$rows" || step_row failed packages "see above"
+  sed -nE 's/^(passed|failed|skipped) ([^:]*):? ?(.*)/\1\tpackages: \2\t\t\3/p' "$rows" >>"$test_rows"
 }

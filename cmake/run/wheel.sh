@@ -42,18 +42,20 @@ one_name() {
 # torch that the wheel gets an extension for; empty: none.
 stage_package() {
   local torch=$1 whole=$PWD/build/wheel_stage/whole component library
-  local stage=$PWD/build/wheel_stage/sinew
+  local stage=$PWD/build/wheel_stage/sinew libdir
+  libdir=$(sed -n 's/^CMAKE_INSTALL_LIBDIR:[A-Z]*=//p' build/release/CMakeCache.txt)
   rm -rf build/wheel_stage
   mkdir -p "$stage/lib"
   for component in libsinew0 libsinew-dev sinew-tools sinew-ucx sinew-ofi sinew-nccl python3-sinew; do
     cmake --install build/release --prefix "$whole" --component "$component" --strip >/dev/null
   done
-  for library in "$whole"/lib/libsinew*.so.*.*.*; do
+  for library in "$whole/$libdir"/libsinew*.so.*.*.*; do
     cp "$library" "$stage/lib/$(basename "${library%%.so.*}").so"
   done
-  cp -r "$whole/lib/sinew-modules" "$stage/lib/"
+  cp -r "$whole/$libdir/sinew-modules" "$stage/lib/"
   cp -r "$whole/bin" "$whole/include" "$stage/"
   cp -rL /usr/include/fmt "$stage/include/fmt"
+  # The Python files come from their own folder. Only what is compiled is taken from here.
   (cd "$whole/lib/python3/dist-packages/sinew" && find . -name '*.so' -exec cp --parents {} "$stage" ';')
   find "$stage" -type f \( -name '*.so' -o -path '*/bin/*' \) -print0 | while IFS= read -r -d '' library; do
     one_name "$library"
@@ -66,7 +68,7 @@ stage_package() {
 
 # make_wheel TORCH: build/dist/sinew-*.whl, and says which systems it runs on
 make_wheel() {
-  local python=$PWD/build/packaging/bin/python exclude=() library
+  local PATH=$PWD/build/packaging/bin:$PATH python=$PWD/build/packaging/bin/python exclude=() library
   for library in "${WHEEL_LEAVES_OUT[@]}"; do exclude+=(--exclude "$library"); done
   say "staging the package"
   stage_package "$1"
@@ -74,13 +76,19 @@ make_wheel() {
   rm -rf build/wheel_plain build/wheel_prebuilt
   mkdir -p build/dist
   rm -f build/dist/*.whl
-  PATH=$PWD/build/packaging/bin:$PATH "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel_plain \
+  "$python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel_plain \
     --config-settings=cmake.source-dir=python/prebuilt --config-settings=build-dir=build/wheel_prebuilt \
     --config-settings=cmake.define.SINEW_STAGE="$PWD/build/wheel_stage/sinew" . >&2
-  PATH=$PWD/build/packaging/bin:$PATH "$python" -m auditwheel repair --plat "manylinux_2_36_$(uname -m)" "${exclude[@]}" \
+  # The oldest system that it says it runs on is the one that it is tested on.
+  "$python" -m auditwheel repair --only-plat --plat "manylinux_2_36_$(uname -m)" "${exclude[@]}" \
     --wheel-dir build/dist build/wheel_plain/*.whl >build/wheel_plain/repair.log 2>&1 ||
     { cat build/wheel_plain/repair.log >&2; return 1; }
-  "$python" -m auditwheel show build/dist/*.whl | tee build/dist/floor.txt >&2
+  # Each library that auditwheel has put in comes with its licence.
+  "$python" -m zipfile -l build/dist/*.whl >build/wheel_plain/files.txt
+  diff <(sed -n 's|^sinew\.libs/\(lib[a-z0-9_]*\)-.*|\1|p' build/wheel_plain/files.txt | sort) \
+    <(sed -n 's|^sinew/licenses/\(lib[a-z0-9_]*\)\.so.*|\1|p' build/wheel_plain/files.txt | sort) >&2
+  "$python" -m auditwheel show build/dist/*.whl >build/wheel_plain/floor.txt
+  say "$(basename build/dist/*.whl): $(tr '\n' ' ' <build/wheel_plain/floor.txt | grep -o 'constrains the platform tag to "[^"]*"') by symbols, tested on Debian 12"
 }
 
 # make_sdist: build/dist/sinew-*.tar.gz
@@ -92,7 +100,8 @@ make_sdist() {
     { cat build/packaging/sdist.log >&2; return 1; }
 }
 
-# check_sdist: the source distribution has every file of the repository, links too, and can be configured for pip.
+# check_sdist: the source distribution has every file of the repository, except for links that the build makes, and can be
+# configured.
 check_sdist() {
   local work=$PWD/build/sdist_check
   say "unpacking and configuring the source distribution"
@@ -100,12 +109,14 @@ check_sdist() {
   mkdir -p "$work"
   tar -xzf build/dist/sinew-*.tar.gz -C "$work" --strip-components 1
   if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
-    diff <(git ls-files | sort) <(cd "$work" && find . \( -type f -o -type l \) -printf '%P\n' | grep -vx PKG-INFO | sort) >&2
+    diff <(git ls-files | grep -v '^cmake/roots/' | sort) <(cd "$work" && find . \( -type f -o -type l \) -printf '%P\n' | grep -vx PKG-INFO | sort) >&2
   else
     say "not compared with the repository, because there is none here"
   fi
-  cmake -S "$work" -B "$work/build" -G Ninja -DSINEW_BUILD_PYTHON=ON -DSINEW_ENABLE_CUDA=OFF >"$work/configure.log" 2>&1 ||
-    { cat "$work/configure.log" >&2; return 1; }
+  local option
+  for option in -DSINEW_BUILD_PYTHON=ON -DSINEW_BUILD_TESTS=ON; do
+    cmake -S "$work" -B "$work/build$option" -G Ninja $option >"$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; return 1; }
+  done
   rm -rf "$work"
 }
 
@@ -124,7 +135,7 @@ run_wheel() {
     --torch) torch=$(torch_folder "${2-}") || exit 2 ;;
     *) die "wheel: there is no option '$1'; expected --torch FOLDER" ;;
   esac
-  need_packages bench build package wheel
+  need_packages bench build package
   make_packaging_environment
   configure release
   compile release packaged

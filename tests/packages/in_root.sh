@@ -46,8 +46,15 @@ no_file_left() {
   ! ldconfig -p | grep sinew
 }
 
-# measures COMMAND..: a run of sinew-bench that prints figures of 2 ranks
-measures() { says '^ +[0-9]+ ' "$@"; }
+# measures COMMAND..: a run of sinew-bench that prints figures, and that found every result right
+measures() {
+  local output
+  output=$("$@" 2>&1) || { echo "$output"; return 1; }
+  grep -qE '^(\[0\])? +8 +2 +f32 ' <<<"$output" && grep -q 'all_reduce on 2 ranks' <<<"$output" &&
+    grep -q 'Out of bounds values : 0 OK' <<<"$output" && return
+  echo "expected figures of 2 ranks and no wrong value, found: $output"
+  return 1
+}
 
 echo "Acquire::Languages none;" >/etc/apt/apt.conf.d/90languages
 check "apt-get update" apt update
@@ -59,17 +66,18 @@ check "apt upgrades to this version" install /src/debian/*.deb
 check "all packages have this version" versions_are 1
 check "files of the version before are gone" bash -c '! find /usr/share/doc -name of_the_version_before | grep .'
 check "the loader knows the libraries" says libsinew_core ldconfig -p
-check "no library is missing a library" bash -c '
+check "no library is missing a library" bash -euc '
+  ls /usr/bin/sinew-run /usr/lib/sinew-modules/sinew_ucx.so
   for file in /usr/bin/sinew-* /usr/lib/libsinew* /usr/lib/sinew-modules/*.so; do
-    ldd $file | grep "not found" && { echo "$file"; exit 1; }
-  done; exit 0'
+    if ldd $file | grep "not found"; then echo "$file"; exit 1; fi
+  done'
 check "sinew-info names its version" says '^commit: ' sinew-info --version
 check "sinew-bench runs under mpirun" measures mpirun -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8
 check "it measures MPI beside it" measures mpirun -n 2 sinew-bench all_reduce -b 8 -e 1KiB -f 8 --peer mpi
 for transport in shm tcp ucx ofi; do
   check "sinew-bench over $transport" measures sinew-run -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8 --transport $transport
 done
-check "sinew-info says why nccl cannot be used" says 'nccl.*(driver|device|libcuda|GPU)' sinew-info transports
+check "sinew-info says why nccl cannot be used" says 'nccl.*(driver|accelerator|libcuda)' sinew-info transports
 check "sinew-sim simulates" says 'ring' sinew-sim all_reduce 1MiB --cluster dgx-h100x2
 check "a program in C++ by pkg-config" bash -euc '
   g++ /src/programs/all_reduce.cpp -o by_pkg_config $(pkg-config --cflags --libs sinew)
@@ -108,7 +116,7 @@ check "nothing is left of the container's packages" no_file_left
 venv=$work/venv
 check "pip installs the wheel in an environment of its own" bash -euc "
   python3 -m venv $venv
-  $venv/bin/pip install --quiet --no-index --no-deps /src/wheel/*.whl"
+  $venv/bin/pip install --quiet --no-index --no-deps /src/wheel/sinew-*.whl"
 export PATH=$venv/bin:$PATH
 check "the wheel's programs say their version" says '^commit: ' sinew-bench --version
 for transport in shm tcp; do
@@ -116,8 +124,9 @@ for transport in shm tcp; do
 done
 check "the wheel says what ucx misses" says 'libuc[pst].so.0.*apt-get install libucx0' sinew-info transports
 check "the wheel says what ofi misses" says 'libfabric.so.1.*apt-get install libfabric1' sinew-info transports
-check "the wheel says why nccl cannot be used" says 'nccl.*(driver|device|libcuda|GPU)' sinew-info transports
-check "the wheel says why cuda_ipc cannot be used" says 'cuda_ipc.*(driver|device|libcuda|GPU)' sinew-info transports
+check "the wheel says why nccl cannot be used" says 'nccl.*(driver|accelerator|libcuda)' sinew-info transports
+check "the wheel says why cuda_ipc cannot be used" says 'cuda_ipc.*(driver|accelerator|libcuda)' sinew-info transports
+check "apt-get update, whose lists the container's steps have removed" apt update
 check "the libraries that the modules need are installed" install libucx0 libfabric1 openmpi-bin
 for transport in ucx ofi; do
   check "the wheel's sinew-bench over $transport" measures sinew-run -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8 --transport $transport

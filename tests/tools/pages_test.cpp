@@ -120,26 +120,37 @@ TEST_P(Pages, ManPageHasTheOptionsOfHelp_AndNoOthers) {
   EXPECT_EQ(names_in_man(GetParam().page("man"), GetParam()), expected);
 }
 
+/// The words that bash offers after `words`, of which the last one is `current`.
+Names completed_by_bash(const Tool& tool, const std::string& words, const std::string& current) {
+  const std::string function = "_" + std::regex_replace(tool.name, std::regex("-"), "_");
+  const std::string script = tool.page("bash") + "\nCOMP_WORDS=(" + words + " '" + current +
+                             "')\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" + function +
+                             "\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
+  Names names;
+  for (const std::string& line : lines_of(output_of({"bash", "-euc", script})))
+    if (!line.empty()) names.insert(line);
+  return names;
+}
+
 TEST_P(Pages, BashCompletesTheOptionsOfHelp_AndNoOthers) {
   const Tool& tool = GetParam();
-  const auto completed = [&](const std::string& current) {
-    const std::string words = tool.command.empty() ? tool.name : tool.name + " " + tool.command;
-    const std::string function = "_" + std::regex_replace(tool.name, std::regex("-"), "_");
-    const std::string script = tool.page("bash") + "\nCOMP_WORDS=(" + words + " '" + current +
-                               "')\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n" + function +
-                               "\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n";
-    Names names;
-    for (const std::string& line : lines_of(output_of({"bash", "-euc", script})))
-      if (!line.empty()) names.insert(line);
-    return names;
-  };
-  EXPECT_EQ(completed("-"), tool.completed());
-  Names words = completed("");
+  const std::string words = tool.command.empty() ? tool.name : tool.name + " " + tool.command;
+  EXPECT_EQ(completed_by_bash(tool, words, "-"), tool.completed());
   if (tool.name == "sinew-run") return;  // any program may follow
   Names expected = tool.completed();
   if (tool.command.empty()) expected.merge(tool.help().commands);
   if (tool.command.empty() && tool.name == "sinew-sim") expected.insert("train");
-  EXPECT_EQ(words, expected);
+  EXPECT_EQ(completed_by_bash(tool, words, ""), expected);
+}
+
+TEST(PagesValues, BashCompletesTheWordsThatAnOptionTakes) {
+  const Tool run{"sinew-run", SINEW_RUN, ""}, sim{"sinew-sim", SINEW_SIM, "train"};
+  EXPECT_EQ(completed_by_bash(run, "sinew-run -n 2 --on-failure", ""), (Names{"end", "continue"}));
+  EXPECT_EQ(completed_by_bash(run, "sinew-run --on-failure", "c"), Names{"continue"});
+  EXPECT_EQ(completed_by_bash(run, "sinew-run --on-failure =", "e"), Names{"end"});
+  EXPECT_EQ(completed_by_bash(sim, "sinew-sim train --gradients", ""), (Names{"f32", "bf16"}));
+  EXPECT_EQ(completed_by_bash(sim, "sinew-sim train --model", ""), Names{}) << "bash goes on to names of files";
+  EXPECT_THAT(completed_by_bash(run, "sinew-run -n 2", "tru"), testing::Contains("true")) << "a program";
 }
 
 TEST_P(Pages, FishCompletesTheOptionsOfHelp_AndNoOthers) {

@@ -174,18 +174,20 @@ std::string bash_completion(const Command& command) {
   done
   case $command/$previous in
 {3}    *)
-      case $command in
+{5}      case $command in
 {4}      esac
       ;;
   esac
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-{5}}}
+}}
 complete -o default -F {1} {0}
 )",
                      command.name, name, found, values, words,
-                     command.runs_program
-                         ? "  if [[ $current != -* ]]; then mapfile -t COMPREPLY < <(compgen -c -- \"$current\"); fi\n"
-                         : "");
+                     command.runs_program ? "      if [[ $current != -* ]]; then\n"
+                                            "        mapfile -t COMPREPLY < <(compgen -c -- \"$current\")\n"
+                                            "        return\n"
+                                            "      fi\n"
+                                          : "");
 }
 
 std::string zsh_completion(const Command& command) {
