@@ -2,9 +2,21 @@
 # sources, so that an include against the layer order has no path to be found on.
 include(GNUInstallDirs)
 
+# sinew_restore_link(LINK TARGET): makes a link of cmake/roots where it is missing. The source distribution has no links, as
+# the tools that pack it would copy what they lead to.
+function(sinew_restore_link link target)
+  if(NOT EXISTS ${link})
+    get_filename_component(folder ${link} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    file(RELATIVE_PATH way ${folder} ${target})
+    file(CREATE_LINK ${way} ${link} SYMBOLIC)
+  endif()
+endfunction()
+
 # sinew_include_root(OUT NAME FOLDER): the include root of a layer, in which sinew/FOLDER leads to this folder
 function(sinew_include_root out name folder)
   set(inc ${PROJECT_SOURCE_DIR}/cmake/roots/${name})
+  sinew_restore_link(${inc}/sinew/${folder} ${CMAKE_CURRENT_SOURCE_DIR})
   file(REAL_PATH ${inc}/sinew/${folder} found)
   file(REAL_PATH ${CMAKE_CURRENT_SOURCE_DIR} expected)
   if(NOT found STREQUAL expected)
@@ -38,8 +50,8 @@ function(sinew_layer name)
       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   endif()
   install(TARGETS sinew_${name} EXPORT sinew_targets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libsinew0 NAMELINK_COMPONENT libsinew-dev
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT libsinew-dev)
 endfunction()
 
 # sinew_cold(TARGET..): compiles these targets with less optimisation, which takes less time. No hot path runs through them.

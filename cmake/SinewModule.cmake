@@ -15,9 +15,13 @@ function(sinew_contract_hash out)
   set(${out} ${hash} PARENT_SCOPE)
 endfunction()
 
-# sinew_module(NAME SOURCES .. PRIVATE targets..): sinew_NAME.so in the folder of modules beside the libraries
+# sinew_module(NAME [PACKAGE package] SOURCES .. PRIVATE targets..): sinew_NAME.so in the folder of modules beside the libraries
+#   PACKAGE  the Debian package that has the module; default sinew-NAME
 function(sinew_module name)
-  cmake_parse_arguments(M "" "" "SOURCES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(M "" "PACKAGE" "SOURCES;PRIVATE" ${ARGN})
+  if(NOT M_PACKAGE)
+    set(M_PACKAGE sinew-${name})
+  endif()
   sinew_include_root(inc ${name} transports/${name})
   # An object library, so that tests can hold it without the loader.
   add_library(sinew_${name}_objects OBJECT ${M_SOURCES})
@@ -29,5 +33,5 @@ function(sinew_module name)
     PREFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/${SINEW_MODULE_FOLDER}
     INSTALL_RPATH "$ORIGIN/..")
-  install(TARGETS sinew_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${SINEW_MODULE_FOLDER})
+  install(TARGETS sinew_${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/${SINEW_MODULE_FOLDER} COMPONENT ${M_PACKAGE})
 endfunction()

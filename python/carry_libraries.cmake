@@ -1,4 +1,5 @@
-# At install: copies the libraries of third parties that SINEW_LIBRARIES need into the package. It then works on machines
+# At install: copies the libraries of third parties that SINEW_LIBRARIES need into the package, with their licences. With
+# SINEW_LICENCES_ONLY it copies the licences alone, because auditwheel copies the libraries into a wheel. The package then works on machines
 # without their Debian packages. Libraries that every Debian with Python has are left out, and python/sinew/_libraries.py
 # names them where one is missing. OpenSSL is among them, because its security updates come from the system.
 file(GET_RUNTIME_DEPENDENCIES LIBRARIES ${SINEW_LIBRARIES}
@@ -8,7 +9,9 @@ find_program(SINEW_DPKG_QUERY dpkg-query)
 foreach(library IN LISTS found)
   get_filename_component(name ${library} NAME)
   get_filename_component(file ${library} REALPATH)
-  file(INSTALL ${file} DESTINATION ${CMAKE_INSTALL_PREFIX}/lib RENAME ${name})
+  if(NOT SINEW_LICENCES_ONLY)
+    file(INSTALL ${file} DESTINATION ${CMAKE_INSTALL_PREFIX}/lib RENAME ${name})
+  endif()
   # Whoever passes on a library passes on its licence. Debian keeps it in the documentation of the library's package.
   set(package "")
   if(SINEW_DPKG_QUERY)

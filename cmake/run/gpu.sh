@@ -43,15 +43,7 @@ gpu_site() {
   cp -rL /usr/include/fmt "$site/include/fmt"
   mkdir "$site/lib"
   # What pip writes, by which torch finds the backend.
-  python3 - "$1/site/sinew-0.dist-info" <<'PYTHON'
-import pathlib, sys, tomllib
-folder = pathlib.Path(sys.argv[1])
-folder.mkdir()
-(folder / "METADATA").write_text("Metadata-Version: 2.1\nName: sinew\nVersion: 0\n")
-groups = tomllib.loads(pathlib.Path("pyproject.toml").read_text())["project"]["entry-points"]
-text = "".join(f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in groups.items())
-(folder / "entry_points.txt").write_text(text)
-PYTHON
+  python3 cmake/packages/dist_info.py "$1/site" 0
   local library
   for library in collectives core cuda inproc shm tcp topology transports; do
     find "$1/whole" -name "libsinew_$library.so*" -exec cp -a {} "$site/lib/" ';'

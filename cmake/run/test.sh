@@ -135,7 +135,7 @@ run_test() {
     --times) times=true ;;
     *) die "test: there is no option '$1'; expected --times" ;;
   esac
-  need_packages bench build test sanitize lint package
+  need_packages bench build test sanitize lint package packages
   mkdir -p build
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt
@@ -158,6 +158,7 @@ run_test() {
   else
     step_row failed "the package in an environment with torch" "see above"
   fi
+  timed packages packages_step
   timed "files alone" alone_step
   if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
   check_transports_ran build/release/expected_transports.txt

@@ -211,7 +211,7 @@ TEST(SinewInfo, EndsWithOneAndOneLine_WhenWhatItPrintedIsLost) {
 
 TEST(SinewInfo, TeachesAndNamesItsVersion) {
   EXPECT_THAT(info({"--help"}).out, HasSubstr("Examples:"));
-  EXPECT_EQ(info({"--version"}).out, "sinew " + std::string(version()) + "\n");
+  EXPECT_THAT(info({"--version"}).out, StartsWith("sinew " + std::string(version()) + "\n"));
 }
 
 }  // namespace

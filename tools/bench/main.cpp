@@ -2,8 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sinew/core/base/version.hpp>
 #include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/version/version_text.hpp>
 
 #include "bench_run.hpp"
 
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
   BenchOptions options;
   CLI::App app("Measures collectives and messages between the ranks it is started as, and checks every result.",
                "sinew-bench");
-  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  app.set_version_flag("--version", version_text());
   add_bench_options(app, options);
   app.footer(
       "Examples:\n"

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/tools/pages/page.hpp>
 
 #include "standard_streams.hpp"
 
@@ -56,6 +58,10 @@ int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job
     return kBadInput;
   };
   try {
+    if (const std::string_view kind = asked_page(argc, argv); !kind.empty()) {
+      print_page(app, kind);
+      return 0;
+    }
     reject_empty_values(app);
     app.parse(argc, argv);
     return job ? job() : 0;

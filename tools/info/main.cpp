@@ -2,14 +2,14 @@
 
 #include <CLI/CLI.hpp>
 
-#include <sinew/core/base/version.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/info/commands/commands.hpp>
+#include <sinew/tools/version/version_text.hpp>
 
 int main(int argc, char** argv) {
   sinew::tools::InfoOptions options;
   CLI::App app("Shows what this machine is made of and what sinew makes of it.", "sinew-info");
-  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  app.set_version_flag("--version", sinew::tools::version_text());
   app.add_flag("--json", options.json, "Print JSON instead of text");
   app.require_subcommand(0, 1);
   app.fallthrough();

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/version/version_text.hpp>
 
 #include "agent.hpp"
 #include "job.hpp"
@@ -50,7 +50,7 @@ int launch(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app(kHelp, "sinew-run");
-  app.set_version_flag("--version", "sinew " + std::string(sinew::version()));
+  app.set_version_flag("--version", sinew::tools::version_text());
   CommandLine line;
   add_options(app, line);
   int exit_code = 0;

@@ -11,12 +11,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <sinew/core/base/version.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/tools/common/output_file.hpp>
+#include <sinew/tools/pages/page.hpp>
+#include <sinew/tools/version/version_text.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
 #include <sinew/topology/virtual_cluster.hpp>
 
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "train") return train_command(argc - 1, argv + 1);
   SimOptions options;
   CLI::App app("Simulates a collective on a cluster that need not be here, its algorithms side by side.", "sinew-sim");
-  app.set_version_flag("--version", "sinew " + std::string(version()));
+  app.set_version_flag("--version", version_text());
   app.add_option("COLLECTIVE", options.collective, "all_reduce, all_gather, ...")->required();
   app.add_option("BYTES", options.bytes, "size of the larger buffer, such as 64MiB; a barrier has none");
   CLI::Option* cluster =
@@ -162,5 +163,6 @@ int main(int argc, char** argv) {
       "  sinew-sim all_reduce 64MiB --cluster dgx-h100x8 --algorithm ring --svg ring.svg --trace ring.json\n"
       "  sinew-sim all_reduce 1MiB --cluster dgx-h100 --network fat_tree --scale 8..100000 --svg plot.svg\n\n"
       "sinew-sim train --model gpt3-175b --cluster dgx-h100x64 plans a training job: sinew-sim train --help\n");
+  if (!asked_page(argc, argv).empty()) add_train_command(app);
   return run(app, argc, argv, [&] { return simulate_and_print(options); });
 }

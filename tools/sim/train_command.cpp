@@ -146,15 +146,12 @@ int plan(const TrainOptions& o) {
   return result.best.empty() ? 1 : 0;
 }
 
-}  // namespace
+constexpr const char* kDescription =
+    "Plans a training job for a cluster that need not be here: every layout that breaks no rule and fits the "
+    "memory,\n"
+    "the fastest first, and why the others lose.";
 
-int train_command(int argc, char** argv) {
-  TrainOptions o;
-  CLI::App app(
-      "Plans a training job for a cluster that need not be here: every layout that breaks no rule and fits the "
-      "memory,\n"
-      "the fastest first, and why the others lose.",
-      "sinew-sim train");
+void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--model", o.model, fmt::format("a JSON file, or one of {}", fmt::join(sp::model_names(), ", ")))
       ->required();
   CLI::Option* cluster =
@@ -186,7 +183,20 @@ int train_command(int argc, char** argv) {
       "  sinew-sim train --model llama3-70b --cluster dgx-h100x32 --global-batch 1024 --sequence 8192 --top 5\n"
       "  sinew-sim train --model deepseek-v3 --cluster dgx-h200x256 --json\n"
       "  sinew-sim train --model my-model.json --cluster dgx-a100x16 --layout tp=8,pp=4,zero=1,micro-batch=2\n");
+}
+
+}  // namespace
+
+int train_command(int argc, char** argv) {
+  TrainOptions o;
+  CLI::App app(kDescription, "sinew-sim train");
+  add_options(app, o);
   return run(app, argc, argv, [&] { return plan(o); });
+}
+
+void add_train_command(CLI::App& app) {
+  static TrainOptions unused;
+  add_options(*app.add_subcommand("train", kDescription), unused);
 }
 
 }  // namespace sinew::tools

@@ -2,12 +2,15 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -78,6 +81,26 @@ std::size_t size_of_symbol(const void* address) {
   return static_cast<const ElfW(Sym)*>(symbol)->st_size;
 }
 
+/// The Debian package of a library that a module of sinew's takes from the system.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kPackages = {{
+    {"libfabric.so.1", "libfabric1"},
+    {"libibverbs.so.1", "libibverbs1"},
+    {"librdmacm.so.1", "librdmacm1"},
+    {"libucm.so.0", "libucx0"},
+    {"libucp.so.0", "libucx0"},
+    {"libucs.so.0", "libucx0"},
+    {"libuct.so.0", "libucx0"},
+}};
+
+/// Why the loader did not load a module. `said` are its words. A missing library of the system comes with the command
+/// that installs it.
+std::string not_loaded(std::string_view said) {
+  const std::string_view library = said.substr(0, said.find(':'));
+  const auto* package = std::ranges::find(kPackages, library, &std::pair<std::string_view, std::string_view>::first);
+  if (package == kPackages.end()) return fmt::format("cannot be loaded: {}", said);
+  return fmt::format("cannot be loaded: {}; on Debian: apt-get install {}", said, package->second);
+}
+
 /// A module, or why there is none. Whatever was loaded stays: threads and handlers of its libraries may be alive.
 std::pair<Module*, std::string> open_file(std::string_view name, const files::path& file) {
   std::error_code failed;
@@ -93,7 +116,7 @@ std::pair<Module*, std::string> open_file(std::string_view name, const files::pa
     const SavedSignalHandlers kept;
     return ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   }();
-  if (library == nullptr) return {nullptr, fmt::format("cannot be loaded: {}", ::dlerror())};
+  if (library == nullptr) return {nullptr, not_loaded(::dlerror())};
   const auto* entry = static_cast<const ModuleEntry*>(::dlsym(library, "sinew_module_entry"));
   if (entry == nullptr) return {nullptr, fmt::format("{} is no sinew module: no sinew_module_entry", file.native())};
   if (size_of_symbol(entry) < sizeof(ModuleEntry) || entry->abi_id == nullptr || entry->module == nullptr) {
