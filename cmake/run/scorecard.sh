@@ -28,7 +28,8 @@ run_scorecard() {
     esac
   done
   if [ ${#scripts[@]} -eq 0 ]; then scripts=(bench/scorecard/*.sh); fi
-  need_packages bench build scorecard
+  need_packages bench build scorecard package
+  make_python_environment
   configure release
   compile release
   rows=$PWD/build/scorecard.json
