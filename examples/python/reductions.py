@@ -21,7 +21,7 @@ def main() -> None:
     with sinew.World() as world:
         comm = world.communicator
         memory = world.allocate(1024 * 4)
-        logits = np.frombuffer(memory, dtype=np.float32)
+        logits = np.frombuffer(memoryview(memory), dtype=np.float32)
         logits[:] = 0.0
         comm.all_reduce(logits, op=log_sum)
         if not np.allclose(logits, np.log(world.size)):

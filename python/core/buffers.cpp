@@ -263,7 +263,7 @@ class Exporter {
     result.memory_.bytes = array.nbytes();
     const nb::dlpack::dtype t = array.dtype();
     name_element(result, element_of_dlpack(t), fmt::format("of DLPack's code {} with {} bits", t.code, t.bits));
-    result.owner_ = nb::cast(std::move(array));
+    result.owner_ = std::make_shared<Array>(std::move(array));
     return result;
   }
 

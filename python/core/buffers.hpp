@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,9 +46,9 @@ class Exported {
 
   Buffer memory_{};
   std::optional<Element> element_;
-  std::string reason_;  ///< of a dtype that is none of sinew's
-  Py_buffer view_{};    ///< its `obj` is null where the memory is not exported by the buffer protocol
-  nb::object owner_;    ///< keeps the memory otherwise
+  std::string reason_;           ///< of a dtype that is none of sinew's
+  Py_buffer view_{};             ///< its `obj` is null where the memory is not exported by the buffer protocol
+  std::shared_ptr<void> owner_;  ///< keeps the memory otherwise
 };
 
 /// The name of a call and of one of its arguments, for errors.

@@ -56,7 +56,7 @@ void bind_memory(nb::module_& m) {
   nb::class_<PyMemory>(m, "Memory", nb::type_slots(slots),
                        R"(Registered memory, zeroed, which transports use without copies.
 
-It shows its bytes by the buffer protocol and by DLPack: numpy.frombuffer(memory, dtype) makes an array of it.
+It shows its bytes by the buffer protocol and by DLPack: numpy.frombuffer(memoryview(memory), dtype) is an array of it.
 The array keeps the memory.)")
       .def_prop_ro("nbytes", [](const PyMemory& self) { return self.memory().buffer().bytes; })
       .def_prop_ro(

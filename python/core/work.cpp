@@ -182,7 +182,8 @@ A thread of the World calls it when the call has ended. If it has ended already,
       .def("order", &PyWork::order, nb::arg("stream"), nb::arg("device"),
            nb::sig("def order(self, stream: int, device: int) -> None"),
            "Makes a CUDA stream wait for the result of the call, without a wait of the host.")
-      .def_prop_ro("_makes_progress", &PyWork::makes_progress)
+      .def_prop_ro("ends_by_itself", &PyWork::ends_by_itself,
+                   "True if a thread of the World makes progress: it was made with threads=\"multiple\".")
       .def(
           "__await__",
           [](nb::handle self) {

@@ -24,7 +24,7 @@ class PyWork {
   int source();
   void then(nb::callable run);
   void order(nb::handle stream, int device);
-  bool makes_progress() const noexcept { return !single_; }
+  bool ends_by_itself() const noexcept { return !single_; }
 
  private:
   /// Keeps the result and frees the arrays. Precondition: a Turn lives.

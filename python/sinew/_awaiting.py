@@ -16,7 +16,7 @@ _PAUSES = (0.0,) * 100 + (0.00005,) * 20 + (0.001,)
 async def ended(work: Work) -> None:
     """Ends with the call of `work`, and raises its failure. Other tasks of the event loop run meanwhile."""
     if not work.test():
-        if work._makes_progress:
+        if work.ends_by_itself:
             await _told(work)
         else:
             await _asked(work)

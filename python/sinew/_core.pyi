@@ -17,7 +17,7 @@ class Memory:
     """
     Registered memory, zeroed, which transports use without copies.
 
-    It shows its bytes by the buffer protocol and by DLPack: numpy.frombuffer(memory, dtype) makes an array of it.
+    It shows its bytes by the buffer protocol and by DLPack: numpy.frombuffer(memoryview(memory), dtype) is an array of it.
     The array keeps the memory.
     """
 
@@ -77,6 +77,12 @@ class Work:
     def order(self, stream: int, device: int) -> None:
         """
         Makes a CUDA stream wait for the result of the call, without a wait of the host.
+        """
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """
+        True if a thread of the World makes progress: it was made with threads="multiple".
         """
 
     def __await__(self) -> Generator[Any, None, None]: ...

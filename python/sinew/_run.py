@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -149,10 +150,10 @@ def _ending(exitcode: int | None) -> str:
 
 def _dumps(value: Any) -> bytes:
     try:
-        import cloudpickle
+        pickler = importlib.import_module("cloudpickle")
     except ModuleNotFoundError:
         return pickle.dumps(value)
-    data: bytes = cloudpickle.dumps(value)
+    data: bytes = pickler.dumps(value)
     return data
 
 

@@ -112,7 +112,7 @@ class Fuzz:
         start = rng.choice(("", "start_"))
         a, b = arrays(rng), arrays(rng)
         if rng.random() < 0.3 and np is not None and isinstance(a, np.ndarray):
-            b = rng.choice((a, a.copy(), a[:1]))
+            b = rng.choice((a, a.copy(), a[:1] if a.ndim else a))
         reducing = options(rng)
         plain = drop_reducing(reducing)
         short = {name: value for name, value in plain.items() if name in ("timeout", "label", "after")}
