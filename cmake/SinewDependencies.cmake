@@ -86,6 +86,24 @@ if(SINEW_WITH_CUDA)
   enable_language(ASM)
 endif()
 
+# The extension for Python. Its interpreter is the one that Python_EXECUTABLE names, or that of build/python, in which ./run
+# installs what the extension needs, or the first that is found. CMake finds nanobind by asking it.
+if(NOT SINEW_BUILD_PYTHON AND NOT Python_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/build/python/bin/python)
+  set(Python_EXECUTABLE ${PROJECT_SOURCE_DIR}/build/python/bin/python)
+endif()
+set(SINEW_NANOBIND "")
+if(NOT CMAKE_CROSSCOMPILING)
+  find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
+  if(Python_Development.Module_FOUND)
+    execute_process(COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+      OUTPUT_VARIABLE SINEW_NANOBIND OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+endif()
+sinew_optional(PYTHON SINEW_NANOBIND "python3-dev and pip install nanobind")
+if(SINEW_WITH_PYTHON)
+  find_package(nanobind CONFIG REQUIRED PATHS ${SINEW_NANOBIND} NO_DEFAULT_PATH)
+endif()
+
 # Prints the optional parts, and writes what --version says of this build.
 set(SINEW_PARTS_FILE ${PROJECT_BINARY_DIR}/parts.txt)
 function(sinew_print_availability)

@@ -1,5 +1,19 @@
 # configure and build
 
+# The environment build/python, with which the extension for Python is built and tested. What cannot be installed is said, and
+# the build goes on without the extension.
+make_python_environment() {
+  local python=build/python/bin/python stamp=build/python/packages
+  mapfile -t packages < <(awk '!/^#/ && $1 == "python" { print $2 }' cmake/python_packages.txt)
+  if [ "$(cat "$stamp" 2>/dev/null)" = "${packages[*]}" ]; then return; fi
+  say "installing what the extension for Python needs into build/python"
+  if python3 -m venv build/python && "$python" -m pip install --quiet --no-deps "${packages[@]}" >&2; then
+    echo "${packages[*]}" >"$stamp"
+  else
+    say "no extension for Python: the packages of the group python in cmake/python_packages.txt cannot be installed"
+  fi
+}
+
 # configure PRESET [cmake options]: quiet when it works. Without options everything is built, whatever an earlier job of
 # this folder left out.
 configure() {
@@ -36,6 +50,7 @@ run_build() {
     *) die "there is no preset '$preset'; expected release, dev or tsan" ;;
   esac
   need_packages bench build $([ "$preset" = release ] || echo sanitize)
+  if [ "$preset" = release ]; then make_python_environment; fi
   configure "$preset"
   compile "$preset"
   say "programs are in build/$preset/bin"

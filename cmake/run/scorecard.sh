@@ -33,7 +33,8 @@ run_scorecard() {
     esac
   done
   if [ ${#scripts[@]} -eq 0 ]; then scripts=(bench/scorecard/*.sh); fi
-  need_packages bench build scorecard
+  need_packages bench build scorecard package
+  make_python_environment
   configure release
   compile release
   if $continued && [ "$(cat "$folder/commit" 2>/dev/null)" != "$(git rev-parse HEAD)" ]; then

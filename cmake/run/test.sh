@@ -137,6 +137,7 @@ run_test() {
   esac
   need_packages bench build test sanitize lint package packages
   mkdir -p build
+  make_python_environment
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt
   : >"$test_rows"

@@ -1,7 +1,11 @@
 """Loads the libraries that the package carries."""
 
+from __future__ import annotations
+
 import ctypes
+import importlib
 from pathlib import Path
+from types import ModuleType
 
 FOLDER = Path(__file__).parent / "lib"
 
@@ -23,6 +27,25 @@ def load() -> None:
         ctypes.CDLL(str(FOLDER / "libsinew_collectives.so"))
     except OSError as error:
         raise ImportError(_explained(str(error))) from None
+
+
+def load_extension() -> ModuleType:
+    """Loads the extension of this package, sinew._core.
+
+    Raises ImportError, which says what to do if the package has no extension, or if a library is missing.
+    """
+    if FOLDER.exists():
+        load()
+    try:
+        return importlib.import_module("sinew._core")
+    except ModuleNotFoundError as error:
+        if error.name != "sinew._core":
+            raise
+        raise ImportError(
+            f"the package sinew in {FOLDER.parent} has no extension for this Python: pip install . in a clone, or put "
+            "build/release/python into PYTHONPATH after ./run build",
+            name="sinew._core",
+        ) from None
 
 
 def _explained(error: str) -> str:

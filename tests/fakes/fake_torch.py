@@ -26,10 +26,11 @@ def make_torch(site: Path, version: str, lists_backends: bool = True) -> Path:
 
 
 def make_package(folder: Path) -> Path:
-    """A sinew as it is installed: torch/csrc, include, lib."""
-    for name in ("torch/csrc", "include/sinew/core", "lib"):
+    """A sinew as it is installed: csrc, torch/csrc, include, lib."""
+    for name in ("csrc", "torch/csrc", "include/sinew/core", "lib"):
         (folder / name).mkdir(parents=True)
     (folder / "torch/csrc/module.cpp").write_text("int module;\n")
+    (folder / "csrc/signal_pause.hpp").write_text("int pause;\n")
     (folder / "include/sinew/core/work.hpp").write_text("class Work;\n")
     return folder
 

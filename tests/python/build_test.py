@@ -99,11 +99,11 @@ class BuildTest(unittest.TestCase):
         self.compiler()
         torch = self.torch()
         files = [self.find(torch)]
-        for changed in ("torch/csrc/module.cpp", "include/sinew/core/work.hpp"):
+        for changed in ("torch/csrc/module.cpp", "csrc/signal_pause.hpp", "include/sinew/core/work.hpp"):
             (self.installed / changed).write_text("// changed\n")
             files.append(self.find(torch))
-        self.assertEqual(len(set(files)), 3)
-        self.assertEqual(self.compilations(), 3)
+        self.assertEqual(len(set(files)), 4)
+        self.assertEqual(self.compilations(), 4)
 
     def test_compiler_is_told_where_torch_and_sinew_are(self):
         self.compiler()

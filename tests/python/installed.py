@@ -46,6 +46,26 @@ class Package(unittest.TestCase):
     def test_it_says_the_version_that_pip_shows(self):
         self.assertEqual(sinew.__version__, importlib.metadata.version("sinew"))
 
+    def test_launcher_of_the_package_starts_ranks_that_use_the_extension(self):
+        program = (
+            "import array, sinew\n"
+            "with sinew.World() as world:\n"
+            "    data = array.array('d', [1.0 + world.rank])\n"
+            "    world.communicator.all_reduce(data)\n"
+            "    print(data[0], world.communicator.objects.all_gather(world.rank), sinew.library_version())\n"
+        )
+        for launcher in (["sinew.run"], ["sinew", "run"]):
+            ran = subprocess.run(
+                [sys.executable, "-m", *launcher, "-n", "2", sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+            )
+            self.assertEqual(ran.stdout.count(f"3.0 [0, 1] {sinew.__version__}"), 2, ran.stdout + ran.stderr)
+
+    def test_programs_of_the_package_run(self):
+        for asked in (["sinew.info", "config"], ["sinew.bench", "--help"], ["sinew.run", "--help"]):
+            ran = subprocess.run([sys.executable, "-m", *asked], capture_output=True, text=True, timeout=120)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(sorted(file.name for file in FOLDER.glob("bin/*")), ["sinew-bench", "sinew-info", "sinew-run"])
+
     def test_libraries_find_all_that_they_need_inside_the_package_or_in_every_debian(self):
         libraries = [*FOLDER.glob("lib/libsinew_*.so"), *FOLDER.glob("lib/sinew-modules/sinew_nccl.so")]
         self.assertIn("libsinew_collectives.so", [library.name for library in libraries])

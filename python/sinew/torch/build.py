@@ -51,6 +51,11 @@ class Package:
     include: Path
     lib: Path
 
+    @property
+    def shared(self) -> Path:
+        """The headers that these sources and those of sinew._core both include."""
+        return self.sources.parents[1] / "csrc"
+
     @staticmethod
     def installed() -> "Package":
         here = Path(__file__).resolve().parent
@@ -166,7 +171,7 @@ def cached_extension(torch: Torch, package: Package) -> Path:
     A process that ends while it compiles leaves a folder, which the next one removes, and no lock.
     """
     contents = hashlib.sha256(Path(__file__).read_bytes())
-    for folder in (package.sources, package.include):
+    for folder in (package.sources, package.shared, package.include):
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             contents.update(f"{file.relative_to(folder)}\0".encode())
             contents.update(file.read_bytes())

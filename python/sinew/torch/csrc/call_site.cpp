@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "../../csrc/innermost_line.hpp"
 #include "call_site.hpp"
 
 namespace sinew::torch_backend::call_site {
@@ -32,21 +33,6 @@ const char* kept(std::string text) {
   return kTexts->insert(std::move(text)).first->c_str();
 }
 
-/// The innermost line outside of the library. Python's lock is held.
-std::optional<std::string> line_in(py::object frame) {
-  while (frame && !frame.is_none()) {
-    auto* const raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
-    const auto code = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(raw)));
-    const auto file = code.attr("co_filename").cast<std::string>();
-    if (!is_library(file)) {
-      const std::size_t slash = file.rfind('/');
-      return file.substr(slash == std::string::npos ? 0 : slash + 1) + ":" + std::to_string(PyFrame_GetLineNumber(raw));
-    }
-    frame = py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetBack(raw)));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::atomic<bool> wanted_at_each_call = false;
@@ -56,7 +42,7 @@ void set_library_folder(std::string folder) { library_folder() = std::move(folde
 const char* find() {
   if (Py_IsInitialized() == 0) return nullptr;
   const py::gil_scoped_acquire lock;
-  auto line = line_in(py::reinterpret_borrow<py::object>(reinterpret_cast<PyObject*>(PyEval_GetFrame())));
+  auto line = python::innermost_line(PyEval_GetFrame(), is_library);
   return line ? kept(std::move(*line)) : nullptr;
 }
 
@@ -65,7 +51,9 @@ std::optional<std::string> of_thread(unsigned long thread) {
   const py::gil_scoped_acquire lock;
   const py::dict frames = py::module_::import("sys").attr("_current_frames")();
   const py::int_ number(thread);
-  return frames.contains(number) ? line_in(frames[number]) : std::nullopt;
+  if (!frames.contains(number)) return std::nullopt;
+  const py::object frame = frames[number];
+  return python::innermost_line(reinterpret_cast<PyFrameObject*>(frame.ptr()), is_library);
 }
 
 }  // namespace sinew::torch_backend::call_site

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <chrono>
+#include "../../csrc/signal_pause.hpp"
 
 namespace sinew::torch_backend {
 
-/// How long a wait lasts before Python's signal handlers get their turn.
-inline constexpr std::chrono::milliseconds kSignalPause{100};
+using python::kSignalPause;
 
 /// Runs the handlers of signals that came meanwhile, such as SIGINT. Python runs them on its main thread alone, so this
 /// does nothing on other threads. Takes Python's lock; the caller must hold no lock that a handler may want.

@@ -11,8 +11,6 @@ namespace sinew::torch_backend {
 
 namespace {
 
-constexpr int kPausesBeforeSlow = 2;
-
 /// All Works are ordered again after each pause: it does no harm if a stream waits for the same Work twice.
 Status order_all(WorkList& works, StreamRef stream, Deadline until) {
   for (Work& w : works) {
@@ -35,7 +33,7 @@ Status wait_for(WorkList& works, Clock::time_point now, Deadline until, bool beg
     if (status.code() != Code::Pending) return status;
     now = Clock::now();
     if (now >= last) return status;
-    if (++pauses == kPausesBeforeSlow) slow.emplace(works, began_here);
+    if (++pauses == python::kPausesBeforeSlow) slow.emplace(works, began_here);
     run_signal_handlers();
   }
 }

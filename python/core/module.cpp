@@ -1,0 +1,38 @@
+
+#include <string>
+
+#include <sinew/core/base/version.hpp>
+
+#include "communicator.hpp"
+#include "errors.hpp"
+#include "library_folder.hpp"
+#include "memory.hpp"
+#include "python.hpp"
+#include "session.hpp"
+#include "work.hpp"
+#include "world.hpp"
+
+NB_MODULE(_core, m) {
+  using namespace sinew::python;
+  nanobind::set_leak_warnings(false);  // a World that the program still has at its end is no leak
+  m.doc() = "The extension of sinew. Programs use the package sinew.";
+  m.def(
+      "library_version", [] { return std::string(sinew::version()); }, "The version of the libraries that are loaded.");
+  translate_errors();
+  bind_memory(m);
+  bind_work(m);
+  bind_facts(m);
+  CommunicatorClass communicator(m, "Communicator", R"(A group of ranks that communicate.
+
+All ranks make the same calls in the same order. Methods return when the call has ended. Those that begin with start_
+return a Work at once. Arrays are NumPy arrays, or other objects with the buffer protocol or DLPack. They are not copied.)");
+  bind_groups(m, communicator);
+  bind_collectives(communicator);
+  bind_v_forms(communicator);
+  bind_messages(m, communicator);
+  bind_plans(m, communicator);
+  bind_world(m);
+  const auto file = nanobind::cast<std::string>(nanobind::module_::import_("sinew").attr("__file__"));
+  set_library_folder(file.substr(0, file.rfind('/') + 1));
+  nanobind::module_::import_("atexit").attr("register")(nanobind::cpp_function(&end_all_before_exit));
+}
