@@ -1,4 +1,4 @@
-# find_package(sinew) and pkg-config: sinew::sinew is all installed layers together. The component conformance is the
+# find_package(sinew) and pkg-config: sinew::sinew is all installed layers together, and sinew::c is the C API. The component conformance is the
 # suite for transports, sinew::conformance.
 include(CMakePackageConfigHelpers)
 get_property(layers GLOBAL PROPERTY SINEW_LAYERS)
@@ -13,7 +13,8 @@ if(TARGET sinew_conformance)
   install(EXPORT sinew_conformance_targets NAMESPACE sinew:: DESTINATION ${config_dir} COMPONENT libsinew-dev)
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/sinew-config.cmake.in ${PROJECT_BINARY_DIR}/sinew-config.cmake
-  INSTALL_DESTINATION ${config_dir})
+  INSTALL_DESTINATION ${config_dir}
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/sinew-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/sinew-config.cmake ${PROJECT_BINARY_DIR}/sinew-config-version.cmake
   ${PROJECT_SOURCE_DIR}/cmake/sinew-add-module.cmake DESTINATION ${config_dir} COMPONENT libsinew-dev)

@@ -94,7 +94,7 @@ function(sinew_test name)
     math(EXPR T_TIMEOUT "3 * ${T_TIMEOUT}")
   endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
-  if(folder MATCHES "^(core|topology|transports|collectives|support)"
+  if(folder MATCHES "^(c$|core|topology|transports|collectives|support)"
      AND NOT release_only IN_LIST T_LABELS AND NOT exhaustive IN_LIST T_LABELS
      AND NOT (SINEW_SANITIZE STREQUAL "thread" AND no_tsan IN_LIST T_LABELS))
     list(APPEND T_LABELS sanitize)

@@ -166,10 +166,23 @@ const std::vector<Row>& rows() {
   return table;
 }
 
+/// Errors: InvalidArgument that shows the value and what was expected.
+void read_value(const Row& row, Config& config, std::string_view value) {
+  try {
+    row.read(config, value);
+  } catch (const Error&) {
+    throw Error(Code::InvalidArgument, fmt::format("{}={}: expected {}", row.name, value, row.expected));
+  }
+}
+
 std::string known_names() {
   std::vector<std::string_view> names;
   for (const Row& r : rows()) names.push_back(r.name);
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+[[noreturn]] void reject_name(std::string_view name) {
+  throw Error(Code::InvalidArgument, fmt::format("{}: no such variable; known are {}", name, known_names()));
 }
 
 }  // namespace
@@ -181,12 +194,7 @@ Config Config::from_environment() {
 #endif
   for (const Row& row : rows()) {
     const char* value = std::getenv(std::string(row.name).c_str());
-    if (value == nullptr) continue;
-    try {
-      row.read(config, value);
-    } catch (const Error&) {
-      throw Error(Code::InvalidArgument, fmt::format("{}={}: expected {}", row.name, value, row.expected));
-    }
+    if (value != nullptr) read_value(row, config, value);
   }
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry(*e);
@@ -194,10 +202,22 @@ Config Config::from_environment() {
     const std::string_view name = entry.substr(0, entry.find('='));
     bool known = false;
     for (const Row& row : rows()) known = known || row.name == name;
-    if (!known)
-      throw Error(Code::InvalidArgument, fmt::format("{}: no such variable; known are {}", name, known_names()));
+    if (!known) reject_name(name);
   }
   return config;
+}
+
+void Config::set(std::string_view entry) {
+  const std::size_t equals = entry.find('=');
+  if (equals == std::string_view::npos)
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}' is no setting: expected NAME=VALUE, such as SINEW_TIMEOUT=30s", entry));
+  const std::string_view name = entry.substr(0, equals);
+  if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_LOG")
+    throw Error(Code::InvalidArgument, fmt::format("{}: only the environment can set this variable", name));
+  const auto row = std::ranges::find(rows(), name, &Row::name);
+  if (row == rows().end()) reject_name(name);
+  read_value(*row, *this, entry.substr(equals + 1));
 }
 
 std::vector<ConfigEntry> describe(const Config& config) {

@@ -50,6 +50,10 @@ struct Config {
   /// Errors: Error{InvalidArgument} for a SINEW_* variable that is set but invalid or unknown:
   /// "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min".
   SINEW_API static Config from_environment();
+  /// Sets what a variable sets. `entry` is such as "SINEW_TIMEOUT=30s".
+  /// Errors: those of from_environment(). InvalidArgument for SINEW_ALONE, SINEW_JOB and SINEW_LOG, which count for the
+  ///         whole process and are read from the environment alone.
+  SINEW_API void set(std::string_view entry);
 };
 
 /// One row per variable, for sinew-info config and the documentation.

@@ -2,7 +2,7 @@
 function is_system(header) {
   if (header !~ /[.\/]/) return 1                                      # C++: <vector>
   if (header ~ /^(sys|linux|netinet|arpa|net|asm|bits|ext)\//) return 1
-  return header ~ /^(unistd|fcntl|poll|pthread|sched|semaphore|signal|spawn|dlfcn|netdb|ifaddrs|pwd|errno|time|link|stdio|stdlib|string|stdint|termios|elf|getopt|malloc|limits|cxxabi|endian|dirent|syscall)\.h$/
+  return header ~ /^(unistd|fcntl|poll|pthread|sched|semaphore|signal|spawn|dlfcn|netdb|ifaddrs|pwd|errno|time|link|stdio|stdlib|string|stdint|termios|elf|getopt|malloc|math|stdatomic|stddef|limits|cxxabi|endian|dirent|syscall)\.h$/
 }
 function is_in(file, places,    n, i, list) {
   if (places == "*") return 1

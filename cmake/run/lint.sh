@@ -3,14 +3,17 @@
 # Prints what it reads; not ok if that is anything.
 nothing() { ! grep .; }
 
+# C++ and C.
+code_files() { source_files '*.cpp' '*.hpp' '*.c' '*.h'; }
+
 lint_layout() {
   clang-format-16 --version >/dev/null
-  (source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 --dry-run 2>&1) |
+  (code_files | xargs -r clang-format-16 --dry-run 2>&1) |
     awk -F : '/warning:|error:/ && !seen[$1]++ { print $1 ":" $2 ": not as clang-format lays it out; ./run format does it" }' |
     nothing
 }
 
-lint_includes() { source_files '*.cpp' '*.hpp' | xargs -r awk -v table=cmake/lint/may_include.txt -f cmake/lint/includes.awk; }
+lint_includes() { code_files | xargs -r awk -v table=cmake/lint/may_include.txt -f cmake/lint/includes.awk; }
 
 lint_rooms() { python3 cmake/lint/rooms.py check; }
 
@@ -23,14 +26,14 @@ lint_intrinsics() {
 
 # The page size is a question to the system. A 4096 that is something else says so: "not a page".
 lint_page_size() {
-  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|parallel)\//p' |
+  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|c|parallel)\//p' |
     xargs -r awk '!/not a page/ && /(^|[^0-9A-Za-z_.])(4096|0x1000|4 ?\* ?1024|4 ?<< ?10|1[UL]* ?<< ?12)([^0-9A-Za-z_.]|$)/ {
       print FILENAME ":" FNR ": a page size? ask sysconf, or say in a comment that it is not a page: " $0 }' | nothing
 }
 
 # The time of day jumps; whoever waits or measures asks a clock that does not. What must know the date says why.
 lint_clock() {
-  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|parallel)\//p' |
+  source_files '*.cpp' '*.hpp' | sed -nE '/^(core|topology|transports|collectives|c|parallel)\//p' |
     xargs -r awk '!/time of day/ && /system_clock|gettimeofday|CLOCK_REALTIME|[^A-Za-z_]time\((NULL|nullptr|0)\)/ {
       print FILENAME ":" FNR ": the time of day? ask Clock, or say in a comment why the time of day is meant: " $0 }' | nothing
 }
@@ -43,12 +46,12 @@ lint_lengths() {
       echo "$file: $lines lines (500 are the limit): give some of its jobs to types of their own"
       bad=1
     fi
-  done < <(source_files '*.cpp' '*.hpp' '*.sh' '*.cmake')
+  done < <(code_files && source_files '*.sh' '*.cmake')
   return $bad
 }
 
 # The rules of language for comments, as far as a program can judge them. Old files may keep what they had.
-judge_comments() { source_files '*.cpp' '*.hpp' '*.py' | python3 cmake/lint/comments.py "$1"; }
+judge_comments() { (code_files && source_files '*.py') | python3 cmake/lint/comments.py "$1"; }
 
 lint_comments() { judge_comments check; }
 
@@ -101,7 +104,7 @@ run_lint() {
 
 run_format() {
   need_packages lint
-  source_files '*.cpp' '*.hpp' | xargs -r clang-format-16 -i
+  code_files | xargs -r clang-format-16 -i
   python3 cmake/lint/rooms.py draw
   judge_comments lower
 }

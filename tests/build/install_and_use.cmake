@@ -1,5 +1,5 @@
-# Installs the build into a folder of its own and builds and runs tests/build/consumer against it, once through
-# find_package(sinew) and once through pkg-config; then looks at the SONAMEs.
+# Installs the build into a folder of its own. Builds and runs tests/build/consumer and tests/build/c_consumer against it,
+# each once through find_package(sinew) and once through pkg-config. Then looks at the SONAMEs.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 file(REMOVE_RECURSE ${WORK})
@@ -20,6 +20,19 @@ run(${CXX} ${SOURCE}/main.cpp -o ${WORK}/by_pkg_config ${flags} -Wl,-rpath,${pre
 run(${WORK}/by_pkg_config ${VERSION})
 message(STATUS "pkg-config: ${output}")
 
+# The same in C.
+set(c_source ${CMAKE_CURRENT_LIST_DIR}/c_consumer)
+run(${CMAKE_COMMAND} -S ${c_source} -B ${WORK}/c_cmake -G ${GENERATOR} -D CMAKE_C_COMPILER=${CC} -D CMAKE_PREFIX_PATH=${prefix}
+  -D CMAKE_C_FLAGS=${FLAGS} -D EXPECTED_VERSION=${VERSION} -D CMAKE_DISABLE_FIND_PACKAGE_fmt=ON)
+run(${CMAKE_COMMAND} --build ${WORK}/c_cmake)
+run(${WORK}/c_cmake/c_consumer ${VERSION})
+message(STATUS "find_package, C: ${output}")
+run(${PKG_CONFIG} --cflags --libs sinew-c)
+separate_arguments(flags UNIX_COMMAND "${output} ${FLAGS}")
+run(${CC} -std=c11 ${c_source}/main.c -o ${WORK}/c_by_pkg_config ${flags} -Wl,-rpath,${prefix}/${LIBDIR})
+run(${WORK}/c_by_pkg_config ${VERSION})
+message(STATUS "pkg-config, C: ${output}")
+
 find_program(READELF NAMES readelf REQUIRED)
 string(REGEX MATCH "^[0-9]+\\.[0-9]+" abi ${VERSION})
 file(GLOB libraries ${prefix}/${LIBDIR}/libsinew_*.so)
@@ -35,3 +48,21 @@ foreach(library IN LISTS libraries)
     message(FATAL_ERROR "${library}: it shows a symbol of Boost, core/hidden_symbols.map should hide it:\n${CMAKE_MATCH_0}")
   endif()
 endforeach()
+
+# The C library has a version of its own, and shows functions of C alone, all under one version node.
+set(library ${prefix}/${LIBDIR}/libsinew.so.0)
+run(${READELF} -d ${library})
+if(NOT output MATCHES "SONAME[^\n]*\\[libsinew.so.0\\]")
+  message(FATAL_ERROR "${library}: expected the SONAME libsinew.so.0, found\n${output}")
+endif()
+run(${READELF} --dyn-syms --wide ${library})
+string(REGEX MATCHALL "[^\n]* (GLOBAL|WEAK) +DEFAULT +[0-9]+ [^\n]*" shown "${output}")
+list(LENGTH shown count)
+foreach(symbol IN LISTS shown)
+  if(NOT symbol MATCHES " (sinew_[a-z_]*@@SINEW_0|SINEW_0)$")
+    message(FATAL_ERROR "${library}: it shows a symbol that is no function of the C API:\n${symbol}")
+  endif()
+endforeach()
+if(count LESS 50)
+  message(FATAL_ERROR "${library}: it shows ${count} symbols, expected those of the C API:\n${output}")
+endif()

@@ -124,6 +124,32 @@ TEST(Config, IgnoresVariables_OfOthers) {
   EXPECT_NO_THROW(static_cast<void>(Config::from_environment()));
 }
 
+std::string refused_entry(const char* entry) {
+  Config config;
+  try {
+    config.set(entry);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::InvalidArgument);
+    return e.what();
+  }
+  return "accepted";
+}
+
+TEST(Config, TakesAnEntry_AsTheEnvironmentWouldHoldIt) {
+  Config config;
+  config.set("SINEW_TIMEOUT=1500ms");
+  config.set("SINEW_TUNE=all_reduce:0-:ring@tcp");
+  EXPECT_EQ(config.timeout, std::chrono::milliseconds(1500));
+  EXPECT_EQ(config.tune, std::vector<std::string>{"all_reduce:0-:ring@tcp"});
+}
+
+TEST(Config, RefusesAnEntry_ThatTheEnvironmentCouldNotHold) {
+  EXPECT_THAT(refused_entry("SINEW_TIMEOUT=5x"), HasSubstr("SINEW_TIMEOUT=5x: expected a duration"));
+  EXPECT_THAT(refused_entry("SINEW_TIMOUT=5s"), HasSubstr("SINEW_TIMOUT: no such variable; known are"));
+  EXPECT_THAT(refused_entry("SINEW_TIMEOUT"), HasSubstr("'SINEW_TIMEOUT' is no setting: expected NAME=VALUE"));
+  EXPECT_THAT(refused_entry("SINEW_ALONE=1"), HasSubstr("only the environment can set this variable"));
+}
+
 TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
   const Variable v[] = {
       {"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"}, {"SINEW_ALONE", "1"}};

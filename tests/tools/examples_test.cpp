@@ -33,6 +33,22 @@ TEST(Examples, TradeMessagesOnARing) {
   EXPECT_THAT(o.out, HasSubstr("rank 3 between 2 and 0\n"));
 }
 
+TEST(Examples, ReduceOneNumberOfEachRank_InC) {
+  const Outcome o = run_example(C_ALL_REDUCE_EXAMPLE, "3");
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 1 of 3: 3 3\n"));
+}
+
+TEST(Examples, PassATokenAndSayWhoSendsNone_InC) {
+  const Outcome o = run_example(C_RING_EXAMPLE, "3");
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("rank 0 received 20 from rank 2\n"));
+  EXPECT_THAT(o.out, HasSubstr("rank 2 is told: Ok"));
+  EXPECT_THAT(o.out, HasSubstr("rank 1: Timeout: "));
+  EXPECT_THAT(o.out, HasSubstr("ring.c:"));
+  EXPECT_THAT(o.out, HasSubstr("for no token"));
+}
+
 TEST(Examples, SayHowTheyAreCalled) {
   for (const char* program : {MESH_EXAMPLE, OWN_ENGINE}) {
     const Outcome o = run_program({program, "--help"});
