@@ -72,6 +72,7 @@ stage_inside() {
 # make_packages TORCH: everything, without its test
 make_packages() {
   make_packaging_environment
+  make_python_environment
   configure release
   compile release packaged
   make_debian_packages "$PWD/build/packages/debian"

@@ -115,7 +115,7 @@ check_sdist() {
   fi
   local option
   for option in -DSINEW_BUILD_PYTHON=ON -DSINEW_BUILD_TESTS=ON; do
-    cmake -S "$work" -B "$work/build$option" -G Ninja $option >"$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; return 1; }
+    cmake -S "$work" -B "$work/build$option" -G Ninja $option "-DPython_EXECUTABLE=$PWD/build/python/bin/python" >"$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; return 1; }
   done
   rm -rf "$work"
 }
@@ -137,6 +137,7 @@ run_wheel() {
   esac
   need_packages bench build package
   make_packaging_environment
+  make_python_environment
   configure release
   compile release packaged
   make_wheel "$torch"

@@ -1,5 +1,6 @@
 #include <cassert>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,10 +15,25 @@
 namespace sinew {
 namespace {
 
-/// What a collective needs of an algorithm inside, and across.
+/// The collectives that an algorithm inside the parts, or across them, must have.
 std::vector<Collective> needs(Collective collective, bool inside) {
   if (collective == Collective::AllReduce && inside) return {Collective::ReduceScatter, Collective::AllGather};
   return {collective};
+}
+
+/// The numbers of ranks that run an algorithm together: inside the parts of each level, or across those of the last.
+std::set<int> group_sizes(const Levels& levels, Ranks ranks, bool inside) {
+  std::set<int> sizes;
+  for (std::size_t level = 0; level < levels.part_of.size(); ++level) {
+    Ranks leaders;  // one of each part goes on to the next level
+    for (const Ranks& part : levels.parts(level, ranks)) {
+      if (inside) sizes.insert(count(part));
+      leaders.push_back(part[0]);
+    }
+    ranks = std::move(leaders);
+  }
+  if (!inside) sizes.insert(count(ranks));
+  return sizes;
 }
 
 Ranks ascending_ranks(int ranks) {
@@ -43,17 +59,21 @@ Availability HierarchicalAlgorithm::supports(const CollectiveDesc& desc, int ran
   if (needs_canonical_order(desc, ranks) && !levels.are_aligned_blocks())
     return Availability::no(
         "hosts do not hold aligned powers of two of ranks, so their sums are not in the canonical tree");
-  const Ranks all = ascending_ranks(ranks);
   for (const bool in : {true, false}) {
     const std::string_view name = in ? inside : across;
+    const std::set<int> sizes = group_sizes(levels, ascending_ranks(ranks), in);
     for (const Collective c : needs(desc.collective, in)) {
       CollectiveDesc part = desc;
       part.collective = c;
       if (in) part.codec = Codec::None;
       const Algorithm* a = find_algorithm(c, name);
       if (a == nullptr) return Availability::no(fmt::format("there is no {} for {}", name, name_of(c)));
-      const int among = part.codec == Codec::None ? ranks : count(levels.parts(levels.part_of.size() - 1, all));
+      const int among = part.codec == Codec::None ? ranks : *sizes.rbegin();
       if (Availability can = a->supports(part, among); !can.ok) return can;
+      for (const int size : sizes) {
+        if (needs_canonical_order(part, ranks)) break;  // its order is that of all ranks, which were asked for above
+        if (Availability can = a->supports(part, size); !can.ok) return can;
+      }
       if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
       if (c == Collective::AllToAll && name != "direct")
         return Availability::no(fmt::format("messages are few enough to go all at once, which {} does not", name));

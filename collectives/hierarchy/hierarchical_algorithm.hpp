@@ -42,8 +42,8 @@ struct HierarchicalAlgorithm {
   std::string_view inside = "direct";  ///< the algorithm inside parts
   std::string_view across = "ring";    ///< the algorithm across parts
 
-  /// Returns yes if there are parts and both algorithms can run the collectives that this one needs. If the canonical
-  /// order is needed, the parts must be nodes of the canonical tree.
+  /// Returns yes if there are parts and both algorithms can run the collectives that this one needs, on all ranks and
+  /// on the ranks of each part. If the canonical order is needed, the parts must be nodes of the canonical tree.
   SINEW_API Availability supports(const CollectiveDesc& desc, int ranks) const;
   /// Builds the program of one rank. `in_place` may change copies and dependencies, but not messages.
   SINEW_API Program build(const CollectiveDesc& desc, int rank, int ranks, bool in_place) const;

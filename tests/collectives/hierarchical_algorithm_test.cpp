@@ -282,6 +282,19 @@ TEST(HierarchicalAlgorithm, SaysWhyItIsNot) {
   EXPECT_THAT(reason({two, "direct", "double_binary_tree"}, Collective::Broadcast), HasSubstr("chunks of its own"));
 }
 
+TEST(HierarchicalAlgorithm, AsksAlgorithmsForTheRanksOfEachPart) {
+  const CollectiveDesc gather = test::desc_of(Collective::AllGather);
+  const Levels uneven{{parts_of_sizes({3, 5})}};
+  const Levels even{{parts_of_sizes({4, 4})}};
+  const Levels three{{parts_of_sizes({2, 2, 4})}};
+  EXPECT_TRUE((HierarchicalAlgorithm{even, "recursive_doubling", "ring"}.supports(gather, 8).ok));
+  EXPECT_EQ((HierarchicalAlgorithm{uneven, "recursive_doubling", "ring"}.supports(gather, 8).reason),
+            "needs a power of two of ranks, not 3");
+  EXPECT_TRUE((HierarchicalAlgorithm{even, "direct", "recursive_doubling"}.supports(gather, 8).ok));
+  EXPECT_EQ((HierarchicalAlgorithm{three, "direct", "recursive_doubling"}.supports(gather, 8).reason),
+            "needs a power of two of ranks, not 3");
+}
+
 TEST(Levels, WithoutIdleOnes_AreThoseThatPartRanks) {
   const Levels all{{parts_of_sizes({1, 1, 1, 1}), parts_of_sizes({2, 2}), parts_of_sizes({2, 2}), parts_of_sizes({4})}};
   EXPECT_EQ(all.without_idle(), (Levels{{parts_of_sizes({2, 2})}}));

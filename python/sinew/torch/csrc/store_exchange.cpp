@@ -27,9 +27,18 @@ using Value = std::vector<std::uint8_t>;
 constexpr auto kShortestPause = std::chrono::microseconds(20);
 constexpr auto kLongestPause = std::chrono::milliseconds(100);
 constexpr int kPausesInTimeWaited = 20;
-/// How long a rank asks for one thing before it looks at what else may have happened.
+/// The time for which a rank asks for one thing before it looks at what else may have happened.
 constexpr auto kMoment = std::chrono::milliseconds(2);
 constexpr auto kBetweenSlowChecks = std::chrono::milliseconds(50);
+
+/// The longest time for which rank 0 waits for other ranks that still use the store.
+constexpr auto kLongestLeave = std::chrono::seconds(10);
+
+/// `since`: when the wait began.
+void pause(Clock::time_point since) {
+  const Clock::duration length = (Clock::now() - since) / kPausesInTimeWaited;
+  std::this_thread::sleep_for(std::clamp<Clock::duration>(length, kShortestPause, kLongestPause));
+}
 
 Value value_of(std::span<const std::byte> bytes) {
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
@@ -50,7 +59,7 @@ std::string random_name() {
   return name;
 }
 
-/// What a rank writes when it comes, and what rank 0 answers.
+/// The message that a rank writes when it comes, and the one with which rank 0 answers.
 struct Greeting {
   std::string name;         ///< of the rank's message; in an answer: of the meeting
   std::int32_t world_size;  ///< as the rank was started
@@ -204,10 +213,18 @@ std::vector<Bytes> StoreExchange::gather(const Bytes& mine) {
 void StoreExchange::leave() {
   if (rank_ != 0) store_->deleteKey(answer_key(number_));
   if (greeted_) store_->deleteKey(hello_key(rank_));
-  if (rounds_ == 0) return;
   const std::string left = meeting_ + "/left";
-  if (store_->add(left, 1) < size_) return;
-  store_->deleteKey(round_key(rounds_ - 1));
+  if (rank_ != 0) {
+    store_->add(left, 1);
+    return;
+  }
+  const Clock::time_point since = Clock::now();
+  while (store_->add(left, 0) < size_ - 1) {
+    if (Clock::now() - since > kLongestLeave) return;  // a rank has died, which the World finds out
+    pause(since);
+    check_slowly();
+  }
+  if (rounds_ > 0) store_->deleteKey(round_key(rounds_ - 1));
   store_->deleteKey(left);
 }
 
@@ -232,15 +249,17 @@ bool StoreExchange::wait_a_moment(const Keys& keys, Clock::time_point since) {
   const Clock::time_point end = Clock::now() + kMoment;
   do {
     if (store_->check(keys)) return true;
-    const Clock::duration pause = (Clock::now() - since) / kPausesInTimeWaited;
-    std::this_thread::sleep_for(std::clamp<Clock::duration>(pause, kShortestPause, kLongestPause));
+    pause(since);
   } while (Clock::now() < end);
-  if (Clock::now() >= next_slow_check_) {
-    next_slow_check_ = Clock::now() + kBetweenSlowChecks;
-    run_signal_handlers();
-    require_no_failure();
-  }
+  check_slowly();
   return false;
+}
+
+void StoreExchange::check_slowly() {
+  if (Clock::now() < next_slow_check_) return;
+  next_slow_check_ = Clock::now() + kBetweenSlowChecks;
+  run_signal_handlers();
+  require_no_failure();
 }
 
 void StoreExchange::require_no_failure() {

@@ -40,7 +40,8 @@ class StoreExchange {
   /// The rounds of this meeting. Lifetime: that of this object.
   /// Errors: Error{Timeout} that names the ranks that did not come; Aborted with what another rank told.
   Exchange exchange();
-  /// Deletes what the meeting has left in the store. Call it after the last round, on all ranks.
+  /// Deletes what the meeting has left in the store. Call it after the last round, on all ranks. Rank 0 returns when no
+  /// other rank of it uses the store any more, because the process of rank 0 mostly keeps the store.
   void leave();
   /// Ends the others' waits with this text.
   void tell_failure(std::string_view text) noexcept;
@@ -62,9 +63,11 @@ class StoreExchange {
 
   bool has(const std::string& key) { return store_->check({key}); }
   std::vector<std::vector<std::uint8_t>> get_all(const Keys& keys);
-  /// Waits for the keys for a moment and says whether all of them are there. Now and then it runs Python's signal
-  /// handlers, and throws if another rank has told a failure. `since`: when the wait for these keys began.
+  /// Waits for the keys for a moment and says whether all of them are there. `since`: when the wait for them began.
+  /// Errors: those of check_slowly().
   bool wait_a_moment(const Keys& keys, Clock::time_point since);
+  /// Now and then it runs Python's signal handlers, and throws if another rank has told a failure.
+  void check_slowly();
   void require_no_failure();
   bool time_is_up() const { return Clock::now() >= last_; }
   [[noreturn]] void give_up(const std::vector<int>& missing);
