@@ -66,7 +66,9 @@ stage_inside() {
   cp build/dist/*.whl build/packages/wheels/*.whl "$inside/wheel/"
   cp tests/packages/*.sh "$inside/"
   cp examples/all_reduce.cpp tests/build/consumer/* "$inside/programs/"
-  cp -r examples/c examples/python "$inside/programs/" 2>/dev/null || true
+  cp -r examples/c examples/python "$inside/programs/"
+  tests/readme/take.sh README.md sum.cpp "$inside/readme/cpp"
+  tests/readme/take.sh README.md sum.py "$inside/readme/python"
 }
 
 # make_packages TORCH: everything, without its test

@@ -46,6 +46,16 @@ no_file_left() {
   ! ldconfig -p | grep sinew
 }
 
+# runs_of_3 FOLDER: a program of the README, run by its commands; each of 3 ranks has the sum
+runs_of_3() {
+  local output
+  cp -r "$1" "$work/"
+  output=$(cd "$work/$(basename "$1")" && bash run.sh 2>&1) || { echo "$output"; return 1; }
+  [ "$(grep -oE 'rank [012] of 3: 3(\.0)?$' <<<"$output" | sort -u | wc -l)" = 3 ] && return
+  echo "expected the sum 3 of each of 3 ranks, found: $output"
+  return 1
+}
+
 # measures COMMAND..: a run of sinew-bench that prints figures, and that found every result right
 measures() {
   local output
@@ -86,13 +96,10 @@ check "a program in C++ by CMake" bash -euc '
   cmake -S /src/programs -B by_cmake -D EXPECTED_VERSION=$(sinew-info --version | sed -n "s/^sinew //p")
   cmake --build by_cmake
   sinew-run -n 2 by_cmake/consumer $(sinew-info --version | sed -n "s/^sinew //p")'
-if [ -d /src/programs/c ]; then
-  check "a program in C by pkg-config" bash -euc '
-    gcc -std=c11 /src/programs/c/all_reduce.c -o in_c $(pkg-config --cflags --libs sinew-c)
-    sinew-run -n 2 ./in_c'
-else
-  echo "skipped a program in C by pkg-config: there is no examples/c"
-fi
+check "a program in C by pkg-config" bash -euc '
+  gcc -std=c11 /src/programs/c/all_reduce.c -o in_c $(pkg-config --cflags --libs sinew-c)
+  sinew-run -n 2 ./in_c'
+check "the README's program in C++" runs_of_3 /src/readme/cpp
 check "the manual pages are compressed roff" bash -euc 'for tool in run bench info sim; do zcat /usr/share/man/man1/sinew-$tool.1.gz | grep -q "^.SH NAME"; done'
 check "bash completes" bash -euc '
   source /usr/share/bash-completion/completions/sinew-run
@@ -133,12 +140,9 @@ for transport in ucx ofi; do
 done
 check "the wheel's sinew-bench under mpirun" measures mpirun -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8
 check "Python imports the wheel's package" says '^[0-9.]+$' python3 -c 'import sinew; import sinew._libraries as l; l.load(); print(sinew.__version__)'
-if [ -e /src/programs/python/all_reduce.py ]; then
-  check "pip installs NumPy" "$venv/bin/pip" install --quiet --no-index --no-deps --find-links /src/wheel numpy
-  check "a program in Python on 3 ranks" sinew-run -n 3 "$venv/bin/python" /src/programs/python/all_reduce.py
-else
-  echo "skipped a program in Python on 3 ranks: there is no examples/python/all_reduce.py"
-fi
+check "pip installs NumPy" "$venv/bin/pip" install --quiet --no-index --no-deps --find-links /src/wheel numpy
+check "a program in Python on 3 ranks" sinew-run -n 3 "$venv/bin/python" /src/programs/python/all_reduce.py
+check "the README's program in Python" runs_of_3 /src/readme/python
 check "pip uninstalls the wheel" "$venv/bin/pip" uninstall --yes --quiet sinew
 check "nothing is left of the wheel" bash -c "! find $venv -iname '*sinew*' | grep ."
 exit $bad
