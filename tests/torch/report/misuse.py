@@ -19,7 +19,8 @@ def backend_of(group=None):
 
 
 def in_child(work):
-    """Calls work() in a forked process. Returns its exit code: 0 unless work() raised or ended the process."""
+    """Calls work() in a forked process. Returns what went wrong there: "" unless work() raised or ended the process."""
+    read, write = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
@@ -27,9 +28,13 @@ def in_child(work):
             work()
             code = 0
         except BaseException:
-            traceback.print_exc()
+            os.write(write, traceback.format_exc().encode()[-4000:])
         os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    os.close(write)
+    with os.fdopen(read) as said:
+        text = said.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return text or (f"the process ended with exit code {code}" if code != 0 else "")
 
 
 @in_ranks()
@@ -53,8 +58,8 @@ def calls_in_a_forked_process(place):
     other = dist.new_group(everybody)
     if place.control:
         all_raise()
-    elif in_child(all_raise) != 0:
-        raise AssertionError("a call in a forked process did not raise, or ended the process")
+    elif wrong := in_child(all_raise):
+        raise AssertionError(f"a call in a forked process did not raise as expected: {wrong}")
     dist.send(torch.full((3,), 7.0), (place.rank + 1) % place.size)
     pending.wait()
     check(place, "a message that was awaited meanwhile", message, torch.full((3,), 7.0))
