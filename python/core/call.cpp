@@ -34,6 +34,14 @@ const char* Call::use_label(nb::handle text) {
   return bytes;
 }
 
+const char* Call::use_line(nb::handle text) {
+  const char* const label = use_label(text);
+  const auto line = innermost_line(PyEval_GetFrame(), is_library);
+  if (!line) return label;
+  const std::string both = label == nullptr ? *line : fmt::format("{}, {}", *line, label);
+  return use_label(nb::str(both.c_str()));
+}
+
 Status wait_for(Call& call, Deadline until, bool began_here) {
   Session& session = call.session();
   int pauses = 0;

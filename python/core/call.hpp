@@ -56,6 +56,8 @@ class Call {
   void use(std::shared_ptr<UserReduction> reduction) noexcept { reduction_ = std::move(reduction); }
   /// The text lives as long as the call. Null if `text` is None.
   const char* use_label(nb::handle text);
+  /// The line of Python that makes the call, and `text` if that is not None.
+  const char* use_line(nb::handle text);
   const std::shared_ptr<UserReduction>& reduction() const noexcept { return reduction_; }
   /// The bytes of the arrays.
   std::size_t bytes() const noexcept { return arrays_[0].memory().bytes + arrays_[1].memory().bytes; }

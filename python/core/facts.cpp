@@ -47,6 +47,7 @@ void bind_config(nb::module_& m) {
       .def_rw("tls", &Config::tls)
       .def_rw("trace_dir", &Config::trace_dir)
       .def_rw("time_calls", &Config::time_calls)
+      .def_rw("python_sites", &Config::python_sites)
       .def_rw("verify_plans", &Config::verify_plans)
       .def(
           "describe", [](const Config& c) { return describe(c); }, "A row for each variable.");

@@ -97,6 +97,12 @@ void bind_groups(nb::module_& m, CommunicatorClass& c) {
           [](const PyCommunicator& self) { return with(self, "name", [](Communicator& x) { return x.name(); }); },
           "Name and size as errors show them, such as \"world of 8\".")
       .def(
+          "rank_text",
+          [](const PyCommunicator& self, int rank) {
+            return with(self, "rank_text", [&](Communicator& x) { return x.rank_text(rank); });
+          },
+          nb::arg("rank"), "Names a rank of this communicator as errors do, such as \"rank 5 (1 in tp)\".")
+      .def(
           "world_rank",
           [](const PyCommunicator& self, int rank) {
             if (rank < 0 || rank >= self.members()->size())

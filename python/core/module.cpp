@@ -1,7 +1,12 @@
-
+#include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include <sinew/core/base/version.hpp>
+#include <sinew/core/log.hpp>
 
 #include "communicator.hpp"
 #include "errors.hpp"
@@ -12,12 +17,29 @@
 #include "work.hpp"
 #include "world.hpp"
 
+namespace sinew::python {
+namespace {
+
+void set_log_level(const std::string& name) {
+  constexpr std::array<std::string_view, 6> kNames{"trace", "debug", "info", "warning", "error", "off"};
+  const auto found = std::ranges::find(kNames, name);
+  if (found == kNames.end())
+    reject("set_log_level", fmt::format("level is '{}', expected trace, debug, info, warning, error or off", name));
+  log::set_level(static_cast<log::Level>(found - kNames.begin()));
+}
+
+}  // namespace
+}  // namespace sinew::python
+
 NB_MODULE(_core, m) {
   using namespace sinew::python;
   nanobind::set_leak_warnings(false);  // a World that the program still has at its end is no leak
   m.doc() = "The extension of sinew. Programs use the package sinew.";
   m.def(
       "library_version", [] { return std::string(sinew::version()); }, "The version of the libraries that are loaded.");
+  m.def("set_log_level", &set_log_level, nanobind::arg("level"),
+        "Chooses the log lines of sinew in this process: trace, debug, info, warning, error or off. SINEW_LOG sets it, "
+        "too.");
   translate_errors();
   bind_memory(m);
   bind_work(m);

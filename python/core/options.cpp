@@ -66,7 +66,7 @@ CallOptions options_of(Call& call, const OptionArguments& given, Place place) {
     if (!codec) reject(name, fmt::format("codec is '{}', expected none, bf16, f16 or int8", text));
     options.codec = *codec;
   }
-  options.label = call.use_label(given.label);
+  options.label = call.session().names_calls() ? call.use_line(given.label) : call.use_label(given.label);
   if (!given.after.is_none()) [[unlikely]] {
     void* const stream = PyLong_Check(given.after.ptr()) ? PyLong_AsVoidPtr(given.after.ptr()) : nullptr;
     if (PyErr_Occurred() != nullptr || !PyLong_Check(given.after.ptr())) {

@@ -35,7 +35,10 @@ bool is_main_thread() { return ::syscall(SYS_gettid) == ::getpid(); }
 }  // namespace
 
 Session::Session(World world, const WorldOptions& options)
-    : single_(options.threads == Threads::Single), timeout_(options.config.timeout), world_(std::move(world)) {
+    : single_(options.threads == Threads::Single),
+      timeout_(options.config.timeout),
+      names_calls_(options.config.python_sites),
+      world_(std::move(world)) {
   sessions().insert(this);
 }
 

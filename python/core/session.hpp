@@ -35,6 +35,8 @@ class Session : public std::enable_shared_from_this<Session> {
   bool in_child() const noexcept { return fork_.in_child(); }
   bool is_single() const noexcept { return single_; }
   Duration timeout() const noexcept { return timeout_; }
+  /// True if each call is named by its line of Python: Config::python_sites.
+  bool names_calls() const noexcept { return names_calls_; }
 
   /// Runs `use`, which calls into the World. With Threads::Multiple Python's lock is released meanwhile, because a
   /// thread that has the engine's lock may wait for Python's to run a user's reduction.
@@ -97,6 +99,7 @@ class Session : public std::enable_shared_from_this<Session> {
   const ForkMark fork_;
   const bool single_;
   const Duration timeout_;
+  const bool names_calls_;
   std::optional<World> world_;
   bool closing_ = false;
   std::atomic<int> inside_{0};  ///< calls of threads that are inside the World

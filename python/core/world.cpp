@@ -140,6 +140,7 @@ std::unique_ptr<PyWorld> shrink(const PyWorld& self) {
   WorldOptions options;
   options.threads = self.session()->is_single() ? Threads::Single : Threads::Multiple;
   options.config.timeout = self.session()->timeout();
+  options.config.python_sites = self.session()->names_calls();
   auto made = world_aside<World>(self, "shrink", [](World& w) { return w.shrink(); });
   self.session()->end();
   return std::make_unique<PyWorld>(std::move(**made), options);

@@ -23,6 +23,7 @@ from sinew._errors import (
     Unavailable,
 )
 from sinew._run import run
+from sinew._works import wait_all
 
 if TYPE_CHECKING:
     from sinew._core import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Work,
         World,
         library_version,
+        set_log_level,
     )
 
     __version__: str
@@ -63,6 +65,7 @@ _OF_EXTENSION = (
     "Work",
     "World",
     "library_version",
+    "set_log_level",
 )
 
 __all__ = [
@@ -94,6 +97,8 @@ __all__ = [
     "World",
     "library_version",
     "run",
+    "set_log_level",
+    "wait_all",
 ]
 
 

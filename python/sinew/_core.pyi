@@ -13,6 +13,11 @@ from sinew._types import Array, Codec, Determinism, Op
 def library_version() -> str:
     """The version of the libraries that are loaded."""
 
+def set_log_level(level: str) -> None:
+    """
+    Chooses the log lines of sinew in this process: trace, debug, info, warning, error or off. SINEW_LOG sets it, too.
+    """
+
 class Memory:
     """
     Registered memory, zeroed, which transports use without copies.
@@ -231,6 +236,12 @@ class Config:
     def time_calls(self, arg: bool, /) -> None: ...
 
     @property
+    def python_sites(self) -> bool: ...
+
+    @python_sites.setter
+    def python_sites(self, arg: bool, /) -> None: ...
+
+    @property
     def verify_plans(self) -> bool: ...
 
     @verify_plans.setter
@@ -319,6 +330,11 @@ class Communicator:
     @property
     def name(self) -> str:
         """Name and size as errors show them, such as "world of 8"."""
+
+    def rank_text(self, rank: int) -> str:
+        """
+        Names a rank of this communicator as errors do, such as "rank 5 (1 in tp)".
+        """
 
     def world_rank(self, rank: int) -> int:
         """Converts a rank of this communicator to its rank in the World."""

@@ -143,6 +143,30 @@ class Waits(unittest.TestCase):
         self.assertIsInstance(told[1], sinew.Timeout)
         self.world.close()
 
+    def test_all_works_are_waited_for_before_the_first_failure_is_raised(self):
+        received = np.zeros(1)
+        works = [self.c.start_recv(np.zeros(1), 0, tag=1), self.c.start_recv(received, 0), self.c.start_send(np.ones(1), 0)]
+        self.assertFalse(sinew.wait_all(works, timeout=0.1))
+        sent = self.c.start_send(np.ones(4), 0, tag=1)
+        with self.assertRaises(sinew.Truncated):
+            sinew.wait_all(works)
+        self.assertEqual((received[0], [work.done for work in works]), (1, [True] * 3))
+        self.assertTrue(sinew.wait_all([sent, *works[1:]]) and sinew.wait_all([]))
+
+    def test_calls_are_named_by_their_lines_where_that_is_asked_for(self):
+        config = sinew.Config()
+        config.python_sites = True
+        with sinew.World(config=config) as world:
+            work = world.communicator.start_recv(np.zeros(1), 0, timeout=0.1, label="weights")
+            with self.assertRaisesRegex(sinew.Timeout, r"waits_test.py:\d+, weights"):
+                work.wait()
+
+    def test_log_level_is_a_name(self):
+        sinew.set_log_level("error")
+        sinew.set_log_level("warning")
+        with self.assertRaisesRegex(sinew.InvalidArgument, "level is 'loud'"):
+            sinew.set_log_level("loud")
+
     def test_function_that_throws_is_reported_and_harms_nothing(self):
         import sys
 
