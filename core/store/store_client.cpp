@@ -96,10 +96,11 @@ std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address
   for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     auto [socket, error] = try_connect({address}, deadline);
     if (error == ECONNREFUSED) return std::nullopt;
-    if (error != 0 && error != EAGAIN) {
+    if (error != 0 && error != EAGAIN && error != ECONNRESET) {
       throw_errno(fmt::format("asking at {} whose store it is", address.text()), error);
     }
-    std::string why = "more wait to be heard than may";  // EAGAIN
+    // ECONNRESET: the listener was closed before it accepted this connection. Another one may follow.
+    std::string why = error == EAGAIN ? "more wait to be heard than may" : "the listener was closed";
     if (socket) {
       StoreClient visitor;
       why = visitor.greet(Socket(std::move(socket), Socket::End::Connects, nullptr), address, deadline);

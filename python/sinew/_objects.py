@@ -28,7 +28,10 @@ class Objects:
         self._communicator = communicator
 
     def send(self, obj: Any, to: int, tag: int = 0) -> None:
-        """Sends an object to a rank, as two messages of this tag: the length, and the pickled object."""
+        """Sends an object to a rank, as two messages of this tag: the length, and the pickled object.
+
+        It may wait until the receiver takes them. Two ranks that send to each other at the same time use sendrecv().
+        """
         data = _pickled(obj)
         self._communicator.send(array("Q", [len(data)]), to, tag)
         self._communicator.send(data, to, tag)

@@ -13,7 +13,9 @@ endfunction()
 
 expect("" -DSINEW_BUILD_TESTS=OFF)
 expect("" -DSINEW_BUILD_TESTS=OFF -DSINEW_BUILD_TOOLS=OFF)
-expect("" -DSINEW_BUILD_PYTHON=ON)
+if(PYTHON)  # the interpreter that has nanobind
+  expect("" -DSINEW_BUILD_PYTHON=ON -DPython_EXECUTABLE=${PYTHON})
+endif()
 expect("PMIX: off, as asked" -DSINEW_BUILD_TESTS=OFF -DSINEW_ENABLE_PMIX=OFF)
 expect("SINEW_ENABLE_PMIX=YES: expected AUTO, ON or OFF" -DSINEW_ENABLE_PMIX=YES)
 expect("apt-get install libfmt-dev" -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON)

@@ -287,10 +287,12 @@ TEST(HierarchicalAlgorithm, AsksAlgorithmsForTheRanksOfEachPart) {
   const Levels uneven{{parts_of_sizes({3, 5})}};
   const Levels even{{parts_of_sizes({4, 4})}};
   const Levels three{{parts_of_sizes({2, 2, 4})}};
-  EXPECT_TRUE((HierarchicalAlgorithm{even, "recursive_doubling", "ring"}.supports(gather, 8).ok));
+  EXPECT_THAT((HierarchicalAlgorithm{even, "recursive_doubling", "ring"}.supports(gather, 8).reason),
+              HasSubstr("moves runs of chunks"));
   EXPECT_EQ((HierarchicalAlgorithm{uneven, "recursive_doubling", "ring"}.supports(gather, 8).reason),
             "needs a power of two of ranks, not 3");
-  EXPECT_TRUE((HierarchicalAlgorithm{even, "direct", "recursive_doubling"}.supports(gather, 8).ok));
+  EXPECT_THAT((HierarchicalAlgorithm{even, "direct", "recursive_doubling"}.supports(gather, 8).reason),
+              HasSubstr("moves runs of chunks"));
   EXPECT_EQ((HierarchicalAlgorithm{three, "direct", "recursive_doubling"}.supports(gather, 8).reason),
             "needs a power of two of ranks, not 3");
 }
