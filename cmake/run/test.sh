@@ -105,6 +105,11 @@ run_exhaustive() {
   configure unmerged
   compile unmerged all exhaustive_tests
   ctest --test-dir build/unmerged -C exhaustive --output-on-failure --no-tests=error "$@" || status=1
+  say "random calls from Python with the address sanitizer"
+  make_python_environment
+  configure dev
+  compile dev sinew_python
+  ctest --test-dir build/dev -C exhaustive -R '^python_fuzz$' --output-on-failure --no-tests=error || status=1
   test_rows=$PWD/build/exhaustive_rows.tsv
   : >"$test_rows"
   if make_torch_environment && install_package; then
