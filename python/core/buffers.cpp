@@ -89,6 +89,16 @@ std::optional<Element> element_of_format(const char* format, Py_ssize_t itemsize
   }
 }
 
+/// True if the elements of a format have pointers to objects of Python. Names of fields stand between colons.
+bool has_objects(const char* format) noexcept {
+  bool in_name = false;
+  for (; format != nullptr && *format != 0; ++format) {
+    if (*format == ':') in_name = !in_name;
+    if (*format == 'O' && !in_name) return true;
+  }
+  return false;
+}
+
 std::optional<Element> element_of_dlpack(nb::dlpack::dtype t) noexcept {
   using enum nb::dlpack::dtype_code;
   if (t.lanes != 1) return std::nullopt;
@@ -197,6 +207,8 @@ class Exporter {
 
   void take(Exported& result, std::optional<Element> element) const {
     const Py_buffer& view = result.view_;
+    // Their pointers mean nothing to another rank, and no reference is counted where they are written.
+    if (!element && has_objects(view.format)) refuse("has objects of Python; comm.objects sends such");
     if (writes_ && view.readonly != 0) refuse_read_only();
     if (PyBuffer_IsContiguous(&view, 'C') == 0) refuse_strides();
     result.memory_ = {static_cast<std::byte*>(view.buf), static_cast<std::size_t>(view.len)};

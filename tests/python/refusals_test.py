@@ -61,6 +61,18 @@ class Refusals(unittest.TestCase):
         self.refused(lambda: self.c.all_reduce(np.ones(1, ml_dtypes.float8_e4m3b11fnuz)), "float8_e4m3b11fnuz", expected)
         self.refused(lambda: self.c.all_gather(np.ones(1, "f4"), np.ones(1, "f8")), "float32 and float64", "equal ones")
 
+    def test_arrays_of_objects_are_refused_by_messages_too(self):
+        plain, fields = np.array([{}, []], object), np.zeros(2, [("O", "i4"), ("x", object)])
+        for data in (plain, fields):
+            self.refused(lambda: self.c.all_reduce(data), "data has objects of Python; comm.objects sends such")
+            self.refused(lambda: self.c.send(data, 0), "data has objects of Python")
+            self.refused(lambda: self.c.recv(data, 0), "out has objects of Python")
+        named = np.zeros(2, [("O", "i4"), ("x", "f8")])
+        work = self.c.start_send(np.ones(2, named.dtype), 0)
+        self.c.recv(named, 0)
+        work.wait()
+        self.assertEqual(named["x"].sum(), 2)
+
     def test_read_only_arrays_are_refused_where_the_call_writes(self):
         fixed = np.ones(3)
         fixed.flags.writeable = False
