@@ -13,9 +13,10 @@ endfunction()
 
 expect("" -DSINEW_BUILD_TESTS=OFF)
 expect("" -DSINEW_BUILD_TESTS=OFF -DSINEW_BUILD_TOOLS=OFF)
-if(PYTHON)  # the interpreter that has nanobind
+if(PYTHON)
   expect("" -DSINEW_BUILD_PYTHON=ON -DPython_EXECUTABLE=${PYTHON})
 endif()
+expect("the package needs the extension for Python" -DSINEW_BUILD_PYTHON=ON -DSINEW_ENABLE_PYTHON=OFF)
 expect("PMIX: off, as asked" -DSINEW_BUILD_TESTS=OFF -DSINEW_ENABLE_PMIX=OFF)
 expect("SINEW_ENABLE_PMIX=YES: expected AUTO, ON or OFF" -DSINEW_ENABLE_PMIX=YES)
 expect("apt-get install libfmt-dev" -DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON -DCMAKE_DISABLE_FIND_PACKAGE_spdlog=ON)
