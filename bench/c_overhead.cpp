@@ -29,7 +29,7 @@ using bench::median;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::uint64_t kCalls = 20'000;
-constexpr int kBatches = 61;
+constexpr int kBatches = 41;
 constexpr double kBudget = 20;  // ns
 
 void require(sinew_status status) {
@@ -50,82 +50,114 @@ sinew_status gather(void* context, const void* mine, std::size_t bytes, sinew_ga
   return SINEW_OK;
 }
 
-/// One of the two processes, with a World of each API for each Threads.
-class Rank {
- public:
-  Rank(bench::Side& side, Threads threads) : side_(side), exchange_(side.exchange()), world_(make(threads)) {
-    const std::array config{"SINEW_TRANSPORTS=shm", "SINEW_TUNE=all_reduce:0-:shm@shm"};
-    sinew_world_options options = SINEW_WORLD_OPTIONS_INIT;
-    options.threads = threads == Threads::Single ? SINEW_THREADS_SINGLE : SINEW_THREADS_MULTIPLE;
-    options.config = config.data();
-    options.config_count = config.size();
-    const sinew_exchange exchange{sizeof exchange, exchange_.rank, exchange_.size, gather, &exchange_};
-    require(sinew_world_create(&exchange, &options, &c_world_));
-    require(sinew_world_communicator(c_world_, &c_all_));
-  }
-  ~Rank() { require(sinew_world_free(&c_world_)); }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
+constexpr std::array kSettings{"SINEW_TRANSPORTS=shm", "SINEW_TUNE=all_reduce:0-:shm@shm"};
 
-  double of_cpp() {
+template <class Call>
+double ns_of(bench::Side& side, Call&& call) {
+  side.meet();
+  const auto begin = Steady::now();
+  for (std::uint64_t i = 0; i < kCalls; ++i) call();
+  return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
+}
+
+/// A World of the C++ API.
+class CppWorld {
+ public:
+  CppWorld(bench::Side& side, Threads threads) : side_(side), world_(make(side, threads)) {}
+
+  double waits() {
     Communicator& all = world_.communicator();
     const CallOptions options{.waits_at_once = true};
     std::array<double, 1> data{};
-    return ns([&] { all.all_reduce(data, ReduceOp::Sum, options).get(); });
+    return ns_of(side_, [&] { all.all_reduce(data, ReduceOp::Sum, options).get(); });
   }
-  /// `options`: null, or those of a call that names its line.
-  double of_c(const sinew_call_options* options) {
-    std::array<double, 1> data{};
-    return ns([&] {
-      require(sinew_all_reduce(c_all_, data.data(), data.data(), 1, SINEW_F64, SINEW_SUM, options, nullptr));
-    });
-  }
-  /// The same with a work that is waited for.
-  double of_c_works() {
-    std::array<double, 1> data{};
-    return ns([&] {
-      sinew_work work;
-      require(sinew_all_reduce(c_all_, data.data(), data.data(), 1, SINEW_F64, SINEW_SUM, nullptr, &work));
-      require(sinew_wait(&work));
-    });
-  }
-  double of_cpp_works() {
+  /// The same with a Work that is kept before it is waited for.
+  double works() {
     Communicator& all = world_.communicator();
     std::array<double, 1> data{};
-    return ns([&] {
+    return ns_of(side_, [&] {
       Work work = all.all_reduce(data);
       work.get();
     });
   }
 
  private:
-  template <class Call>
-  double ns(Call&& call) {
-    side_.meet();
-    const auto begin = Steady::now();
-    for (std::uint64_t i = 0; i < kCalls; ++i) call();
-    return std::chrono::duration<double, std::nano>(Steady::now() - begin).count() / static_cast<double>(kCalls);
-  }
-  World make(Threads threads) {
+  static World make(bench::Side& side, Threads threads) {
     WorldOptions options;
     options.threads = threads;
-    options.config.transports = {"shm"};
-    options.config.tune = {"all_reduce:0-:shm@shm"};
-    return World::create(exchange_, options);
+    for (const char* setting : kSettings) options.config.set(setting);
+    return World::create(side.exchange(), options);
   }
 
   bench::Side& side_;
-  Exchange exchange_;
   World world_;
-  sinew_world c_world_{};
-  sinew_communicator c_all_{};
+};
+
+/// A World of the C API.
+class CWorld {
+ public:
+  CWorld(bench::Side& side, Threads threads) : side_(side), exchange_(side.exchange()) {
+    sinew_world_options options = SINEW_WORLD_OPTIONS_INIT;
+    options.threads = threads == Threads::Single ? SINEW_THREADS_SINGLE : SINEW_THREADS_MULTIPLE;
+    options.config = kSettings.data();
+    options.config_count = kSettings.size();
+    const sinew_exchange exchange{sizeof exchange, exchange_.rank, exchange_.size, gather, &exchange_};
+    require(sinew_world_create(&exchange, &options, &world_));
+    require(sinew_world_communicator(world_, &all_));
+  }
+  ~CWorld() { require(sinew_world_free(&world_)); }
+  CWorld(const CWorld&) = delete;
+  CWorld& operator=(const CWorld&) = delete;
+
+  /// `options`: null, or those of a call that names its line.
+  double waits(const sinew_call_options* options = nullptr) {
+    std::array<double, 1> data{};
+    return ns_of(side_, [&] {
+      require(sinew_all_reduce(all_, data.data(), data.data(), 1, SINEW_F64, SINEW_SUM, options, nullptr));
+    });
+  }
+  double works() {
+    std::array<double, 1> data{};
+    return ns_of(side_, [&] {
+      sinew_work work;
+      require(sinew_all_reduce(all_, data.data(), data.data(), 1, SINEW_F64, SINEW_SUM, nullptr, &work));
+      require(sinew_wait(&work));
+    });
+  }
+
+ private:
+  bench::Side& side_;
+  Exchange exchange_;
+  sinew_world world_{};
+  sinew_communicator all_{};
+};
+
+/// Two Worlds of each API. The memory of later Worlds of a process may be slower or faster than that of earlier ones, so
+/// the C API has the two in the middle.
+struct Worlds {
+  Worlds(bench::Side& side, Threads threads)
+      : first(side, threads), second(side, threads), third(side, threads), fourth(side, threads) {}
+  CppWorld first;
+  CWorld second;
+  CWorld third;
+  CppWorld fourth;
+
+  /// Nanoseconds per call of the C++ API, and how many the C API adds.
+  template <class OfCpp, class OfC>
+  std::pair<double, double> compare(OfCpp&& of_cpp, OfC&& of_c) {
+    const double a = of_cpp(first);
+    const double b = of_c(second);
+    const double c = of_c(third);
+    const double d = of_cpp(fourth);
+    return {(a + d) / 2, (b + c - a - d) / 2};
+  }
 };
 
 struct Ns {
   double cpp, c, with_site, works, multiple;
 };
 
-/// Medians of batches in turns, on rank 0 of two processes. All but `cpp` are differences of neighbouring batches.
+/// Medians of batches in turns, on rank 0 of two processes.
 Ns measure() {
   std::vector<double> cpp;
   std::vector<double> c;
@@ -133,25 +165,23 @@ Ns measure() {
   std::vector<double> works;
   std::vector<double> multiple;
   bench::in_two_processes([&](bench::Side& side) {
-    Rank single(side, Threads::Single);
-    Rank of_threads(side, Threads::Multiple);
+    Worlds single(side, Threads::Single);
+    Worlds of_threads(side, Threads::Multiple);
     const sinew_call_options here = SINEW_CALL_OPTIONS_INIT;
+    const auto cpp_waits = [](CppWorld& world) { return world.waits(); };
+    const auto c_waits = [](CWorld& world) { return world.waits(); };
     for (int b = -2; b < kBatches; ++b) {
-      const double before = single.of_cpp();
-      const double plain = single.of_c(nullptr);
-      const double between = single.of_cpp();
-      const double named = single.of_c(&here);
-      const double after = single.of_cpp();
-      const double cpp_work = single.of_cpp_works();
-      const double c_work = single.of_c_works();
-      const double cpp_threads = of_threads.of_cpp();
-      const double c_threads = of_threads.of_c(nullptr);
+      const auto [took, added] = single.compare(cpp_waits, c_waits);
+      const auto named = single.compare(cpp_waits, [&](CWorld& world) { return world.waits(&here); });
+      const auto kept =
+          single.compare([](CppWorld& world) { return world.works(); }, [](CWorld& world) { return world.works(); });
+      const auto threads = of_threads.compare(cpp_waits, c_waits);
       if (b < 0) continue;
-      cpp.push_back(between);
-      c.push_back(plain - (before + between) / 2);
-      with_site.push_back(named - (between + after) / 2);
-      works.push_back(c_work - cpp_work);
-      multiple.push_back(c_threads - cpp_threads);
+      cpp.push_back(took);
+      c.push_back(added);
+      with_site.push_back(named.second);
+      works.push_back(kept.second);
+      multiple.push_back(threads.second);
     }
   });
   return {median(cpp), median(c), median(with_site), median(works), median(multiple)};

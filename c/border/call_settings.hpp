@@ -16,7 +16,7 @@ class CallSettings {
   /// `given` may be null. `element_bytes` are those of the call's dtype; 0: the call does not reduce.
   /// Errors: InvalidArgument for the size of another version, a number that is no enumerator, or a bad deadline.
   CallSettings(const char* function, const sinew_call_options* given, bool waits_at_once, std::uint32_t element_bytes)
-      : options_(waits_at_once ? &kWaits : &kStarts) {
+      : options_(&none(waits_at_once)) {
     if (given != nullptr) take(function, *given, waits_at_once, element_bytes);
   }
   CallSettings(const CallSettings&) = delete;
@@ -25,8 +25,10 @@ class CallSettings {
   const CallOptions& options() const noexcept { return *options_; }
   Place place() const noexcept { return place_; }
 
- private:
   /// The options of calls for which the caller gives none.
+  static const CallOptions& none(bool waits_at_once) noexcept { return waits_at_once ? kWaits : kStarts; }
+
+ private:
   static constexpr CallOptions kStarts{.where = {}};
   static constexpr CallOptions kWaits{.waits_at_once = true, .where = {}};
 

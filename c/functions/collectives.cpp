@@ -19,10 +19,10 @@ sinew_status sinew_all_reduce(sinew_communicator communicator, const void* in, v
   return guarded([&] {
     const Elements elements("sinew_all_reduce", dtype);
     start_call("sinew_all_reduce", communicator, options, work, elements.bytes(),
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 return entry.communicator->all_reduce(elements.in(in, count, 1, s.place()),
-                                                       elements.out(out, count, 1, s.place()), elements.dtype,
-                                                       elements.op(op), s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->all_reduce(elements.in(in, count, 1, place),
+                                                       elements.out(out, count, 1, place), elements.dtype,
+                                                       elements.op(op), o);
                });
   });
 }
@@ -32,10 +32,10 @@ sinew_status sinew_all_gather(sinew_communicator communicator, const void* in, v
   return guarded([&] {
     const Elements elements("sinew_all_gather", dtype);
     start_call("sinew_all_gather", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 return entry.communicator->all_gather(elements.in(in, count, 1, s.place()),
-                                                       elements.out(out, count, ranks_of(entry), s.place()),
-                                                       elements.dtype, s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->all_gather(elements.in(in, count, 1, place),
+                                                       elements.out(out, count, ranks_of(entry), place), elements.dtype,
+                                                       o);
                });
   });
 }
@@ -45,10 +45,10 @@ sinew_status sinew_reduce_scatter(sinew_communicator communicator, const void* i
   return guarded([&] {
     const Elements elements("sinew_reduce_scatter", dtype);
     start_call("sinew_reduce_scatter", communicator, options, work, elements.bytes(),
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 return entry.communicator->reduce_scatter(elements.in(in, count, ranks_of(entry), s.place()),
-                                                           elements.out(out, count, 1, s.place()), elements.dtype,
-                                                           elements.op(op), s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->reduce_scatter(elements.in(in, count, ranks_of(entry), place),
+                                                           elements.out(out, count, 1, place), elements.dtype,
+                                                           elements.op(op), o);
                });
   });
 }
@@ -58,10 +58,10 @@ sinew_status sinew_all_to_all(sinew_communicator communicator, const void* in, v
   return guarded([&] {
     const Elements elements("sinew_all_to_all", dtype);
     start_call("sinew_all_to_all", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 return entry.communicator->all_to_all(elements.in(in, count, ranks_of(entry), s.place()),
-                                                       elements.out(out, count, ranks_of(entry), s.place()),
-                                                       elements.dtype, s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->all_to_all(elements.in(in, count, ranks_of(entry), place),
+                                                       elements.out(out, count, ranks_of(entry), place), elements.dtype,
+                                                       o);
                });
   });
 }
@@ -70,9 +70,10 @@ sinew_status sinew_broadcast(sinew_communicator communicator, void* data, size_t
                              const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_broadcast", dtype);
-    start_call("sinew_broadcast", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      return entry.communicator->broadcast(elements.out(data, count, 1, s.place()), elements.dtype, root, s.options());
-    });
+    start_call("sinew_broadcast", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->broadcast(elements.out(data, count, 1, place), elements.dtype, root, o);
+               });
   });
 }
 
@@ -81,10 +82,9 @@ sinew_status sinew_reduce(sinew_communicator communicator, const void* in, void*
   return guarded([&] {
     const Elements elements("sinew_reduce", dtype);
     start_call("sinew_reduce", communicator, options, work, elements.bytes(),
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 return entry.communicator->reduce(elements.in(in, count, 1, s.place()),
-                                                   elements.out(out, count, 1, s.place()), elements.dtype, root,
-                                                   elements.op(op), s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->reduce(elements.in(in, count, 1, place), elements.out(out, count, 1, place),
+                                                   elements.dtype, root, elements.op(op), o);
                });
   });
 }
@@ -93,11 +93,12 @@ sinew_status sinew_gather(sinew_communicator communicator, const void* in, void*
                           int root, const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_gather", dtype);
-    start_call("sinew_gather", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      return entry.communicator->gather(elements.in(in, count, 1, s.place()),
-                                        elements.out(out, count, ranks_of(entry), s.place()), elements.dtype, root,
-                                        s.options());
-    });
+    start_call("sinew_gather", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->gather(elements.in(in, count, 1, place),
+                                                   elements.out(out, count, ranks_of(entry), place), elements.dtype,
+                                                   root, o);
+               });
   });
 }
 
@@ -105,18 +106,19 @@ sinew_status sinew_scatter(sinew_communicator communicator, const void* in, void
                            int root, const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_scatter", dtype);
-    start_call("sinew_scatter", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      return entry.communicator->scatter(elements.in(in, count, ranks_of(entry), s.place()),
-                                         elements.out(out, count, 1, s.place()), elements.dtype, root, s.options());
-    });
+    start_call("sinew_scatter", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 return entry.communicator->scatter(elements.in(in, count, ranks_of(entry), place),
+                                                    elements.out(out, count, 1, place), elements.dtype, root, o);
+               });
   });
 }
 
 sinew_status sinew_barrier(sinew_communicator communicator, const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
-    start_call("sinew_barrier", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      return entry.communicator->barrier(s.options());
-    });
+    start_call(
+        "sinew_barrier", communicator, options, work, 0,
+        [&](CommunicatorEntry& entry, const CallOptions& o, Place place) { return entry.communicator->barrier(o); });
   });
 }
 

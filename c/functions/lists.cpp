@@ -42,12 +42,12 @@ sinew_status sinew_all_gather_list(sinew_communicator communicator, const void* 
                                    sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_all_gather_list", dtype);
-    start_call(
-        "sinew_all_gather_list", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-          const auto list = list_of<Buffer>(elements, "outs", entry, outs, counts, s.place());
-          return entry.communicator->all_gather(elements.in(in, own_count(elements, entry, counts), 1, s.place()), list,
-                                                elements.dtype, s.options());
-        });
+    start_call("sinew_all_gather_list", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const auto list = list_of<Buffer>(elements, "outs", entry, outs, counts, place);
+                 return entry.communicator->all_gather(elements.in(in, own_count(elements, entry, counts), 1, place),
+                                                       list, elements.dtype, o);
+               });
   });
 }
 
@@ -57,11 +57,11 @@ sinew_status sinew_reduce_scatter_list(sinew_communicator communicator, const vo
   return guarded([&] {
     const Elements elements("sinew_reduce_scatter_list", dtype);
     start_call("sinew_reduce_scatter_list", communicator, options, work, elements.bytes(),
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 const auto list = list_of<ConstBuffer>(elements, "ins", entry, ins, counts, s.place());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const auto list = list_of<ConstBuffer>(elements, "ins", entry, ins, counts, place);
                  return entry.communicator->reduce_scatter(
-                     list, elements.out(out, own_count(elements, entry, counts), 1, s.place()), elements.dtype,
-                     elements.op(op), s.options());
+                     list, elements.out(out, own_count(elements, entry, counts), 1, place), elements.dtype,
+                     elements.op(op), o);
                });
   });
 }
@@ -72,10 +72,10 @@ sinew_status sinew_all_to_all_list(sinew_communicator communicator, const void* 
   return guarded([&] {
     const Elements elements("sinew_all_to_all_list", dtype);
     start_call("sinew_all_to_all_list", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
-                 const auto in_list = list_of<ConstBuffer>(elements, "ins", entry, ins, in_counts, s.place());
-                 const auto out_list = list_of<Buffer>(elements, "outs", entry, outs, out_counts, s.place());
-                 return entry.communicator->all_to_all(in_list, out_list, elements.dtype, s.options());
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const auto in_list = list_of<ConstBuffer>(elements, "ins", entry, ins, in_counts, place);
+                 const auto out_list = list_of<Buffer>(elements, "outs", entry, outs, out_counts, place);
+                 return entry.communicator->all_to_all(in_list, out_list, elements.dtype, o);
                });
   });
 }
@@ -86,12 +86,11 @@ sinew_status sinew_gather_list(sinew_communicator communicator, const void* in, 
   return guarded([&] {
     const Elements elements("sinew_gather_list", dtype);
     start_call("sinew_gather_list", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
                  std::vector<Buffer> list;
                  if (entry.communicator->rank() == root)
-                   list = list_of<Buffer>(elements, "outs", entry, outs, out_counts, s.place());
-                 return entry.communicator->gather(elements.in(in, in_count, 1, s.place()), list, elements.dtype, root,
-                                                   s.options());
+                   list = list_of<Buffer>(elements, "outs", entry, outs, out_counts, place);
+                 return entry.communicator->gather(elements.in(in, in_count, 1, place), list, elements.dtype, root, o);
                });
   });
 }
@@ -102,12 +101,12 @@ sinew_status sinew_scatter_list(sinew_communicator communicator, const void* con
   return guarded([&] {
     const Elements elements("sinew_scatter_list", dtype);
     start_call("sinew_scatter_list", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
                  std::vector<ConstBuffer> list;
                  if (entry.communicator->rank() == root)
-                   list = list_of<ConstBuffer>(elements, "ins", entry, ins, in_counts, s.place());
-                 return entry.communicator->scatter(list, elements.out(out, out_count, 1, s.place()), elements.dtype,
-                                                    root, s.options());
+                   list = list_of<ConstBuffer>(elements, "ins", entry, ins, in_counts, place);
+                 return entry.communicator->scatter(list, elements.out(out, out_count, 1, place), elements.dtype, root,
+                                                    o);
                });
   });
 }

@@ -45,11 +45,11 @@ sinew_status sinew_all_gather_v(sinew_communicator communicator, const void* in,
   return guarded([&] {
     const Elements elements("sinew_all_gather_v", dtype);
     start_call("sinew_all_gather_v", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
                  const Parts parts = parts_of(elements.function, "out_counts", entry, out_counts, out_displacements);
-                 const Buffer whole = out_of_parts(elements, out, parts, s.place());
-                 return entry.communicator->all_gather_v(elements.in(in, own_count(entry, parts), 1, s.place()), whole,
-                                                         elements.dtype, parts, s.options());
+                 const Buffer whole = out_of_parts(elements, out, parts, place);
+                 return entry.communicator->all_gather_v(elements.in(in, own_count(entry, parts), 1, place), whole,
+                                                         elements.dtype, parts, o);
                });
   });
 }
@@ -60,12 +60,12 @@ sinew_status sinew_reduce_scatter_v(sinew_communicator communicator, const void*
   return guarded([&] {
     const Elements elements("sinew_reduce_scatter_v", dtype);
     start_call("sinew_reduce_scatter_v", communicator, options, work, elements.bytes(),
-               [&](CommunicatorEntry& entry, const CallSettings& s) {
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
                  const Parts parts = parts_of(elements.function, "in_counts", entry, in_counts, in_displacements);
-                 const ConstBuffer whole = in_of_parts(elements, in, parts, s.place());
+                 const ConstBuffer whole = in_of_parts(elements, in, parts, place);
                  return entry.communicator->reduce_scatter_v(whole,
-                                                             elements.out(out, own_count(entry, parts), 1, s.place()),
-                                                             elements.dtype, parts, elements.op(op), s.options());
+                                                             elements.out(out, own_count(entry, parts), 1, place),
+                                                             elements.dtype, parts, elements.op(op), o);
                });
   });
 }
@@ -76,14 +76,15 @@ sinew_status sinew_all_to_all_v(sinew_communicator communicator, const void* in,
                                 sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_all_to_all_v", dtype);
-    start_call(
-        "sinew_all_to_all_v", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-          const Parts in_parts = parts_of(elements.function, "in_counts", entry, in_counts, in_displacements);
-          const Parts out_parts = parts_of(elements.function, "out_counts", entry, out_counts, out_displacements);
-          return entry.communicator->all_to_all_v(in_of_parts(elements, in, in_parts, s.place()),
-                                                  out_of_parts(elements, out, out_parts, s.place()), elements.dtype,
-                                                  in_parts, out_parts, s.options());
-        });
+    start_call("sinew_all_to_all_v", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const Parts in_parts = parts_of(elements.function, "in_counts", entry, in_counts, in_displacements);
+                 const Parts out_parts =
+                     parts_of(elements.function, "out_counts", entry, out_counts, out_displacements);
+                 return entry.communicator->all_to_all_v(in_of_parts(elements, in, in_parts, place),
+                                                         out_of_parts(elements, out, out_parts, place), elements.dtype,
+                                                         in_parts, out_parts, o);
+               });
   });
 }
 
@@ -92,14 +93,15 @@ sinew_status sinew_gather_v(sinew_communicator communicator, const void* in, siz
                             const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_gather_v", dtype);
-    start_call("sinew_gather_v", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      const ConstBuffer own = elements.in(in, in_count, 1, s.place());
-      if (entry.communicator->rank() != root)
-        return entry.communicator->gather_v(own, {nullptr, 0, s.place()}, elements.dtype, root, {}, s.options());
-      const Parts parts = parts_of(elements.function, "out_counts", entry, out_counts, out_displacements);
-      return entry.communicator->gather_v(own, out_of_parts(elements, out, parts, s.place()), elements.dtype, root,
-                                          parts, s.options());
-    });
+    start_call("sinew_gather_v", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const ConstBuffer own = elements.in(in, in_count, 1, place);
+                 if (entry.communicator->rank() != root)
+                   return entry.communicator->gather_v(own, {nullptr, 0, place}, elements.dtype, root, {}, o);
+                 const Parts parts = parts_of(elements.function, "out_counts", entry, out_counts, out_displacements);
+                 return entry.communicator->gather_v(own, out_of_parts(elements, out, parts, place), elements.dtype,
+                                                     root, parts, o);
+               });
   });
 }
 
@@ -108,14 +110,15 @@ sinew_status sinew_scatter_v(sinew_communicator communicator, const void* in, co
                              const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     const Elements elements("sinew_scatter_v", dtype);
-    start_call("sinew_scatter_v", communicator, options, work, 0, [&](CommunicatorEntry& entry, const CallSettings& s) {
-      const Buffer own = elements.out(out, out_count, 1, s.place());
-      if (entry.communicator->rank() != root)
-        return entry.communicator->scatter_v({nullptr, 0, s.place()}, own, elements.dtype, root, {}, s.options());
-      const Parts parts = parts_of(elements.function, "in_counts", entry, in_counts, in_displacements);
-      return entry.communicator->scatter_v(in_of_parts(elements, in, parts, s.place()), own, elements.dtype, root,
-                                           parts, s.options());
-    });
+    start_call("sinew_scatter_v", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+                 const Buffer own = elements.out(out, out_count, 1, place);
+                 if (entry.communicator->rank() != root)
+                   return entry.communicator->scatter_v({nullptr, 0, place}, own, elements.dtype, root, {}, o);
+                 const Parts parts = parts_of(elements.function, "in_counts", entry, in_counts, in_displacements);
+                 return entry.communicator->scatter_v(in_of_parts(elements, in, parts, place), own, elements.dtype,
+                                                      root, parts, o);
+               });
   });
 }
 

@@ -18,7 +18,7 @@ namespace sinew::c {
 /// The place of a handle.
 /// Errors: InvalidArgument if the handle is null, of another kind, or of an object that was freed.
 template <class Entry>
-TablePlace<Entry>& place_of_handle(const char* function, std::uint64_t id) {
+[[gnu::always_inline]] inline TablePlace<Entry>& place_of_handle(const char* function, std::uint64_t id) {
   TablePlace<Entry>* place = handles<Entry>.find(id);
   if (place == nullptr || !place->word.holds(HandleId::generation(id))) [[unlikely]] {
     // An object that is being freed is closed, and is as good as gone.
