@@ -132,8 +132,8 @@ class CWorld {
   sinew_communicator all_{};
 };
 
-/// Two Worlds of each API. The memory of later Worlds of a process may be slower or faster than that of earlier ones, so
-/// the C API has the two in the middle.
+/// Two Worlds of each API. The memory of later Worlds of a process may be slower or faster than that of earlier ones.
+/// So the C API has the two in the middle.
 struct Worlds {
   Worlds(bench::Side& side, Threads threads)
       : first(side, threads), second(side, threads), third(side, threads), fourth(side, threads) {}
