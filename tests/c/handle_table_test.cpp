@@ -24,7 +24,7 @@ void empty(Table& table, TablePlace<Entry>& place, std::uint64_t generation) {
 }
 
 TEST(HandleTable, FindsAnObject_ByItsHandleAlone) {
-  Table table;
+  static Table table;  // never destroyed, as those of the library
   TablePlace<Entry>& place = table.take();
   const std::uint64_t id = place.id(place.word.open());
   EXPECT_NE(id, 0U);
@@ -38,7 +38,7 @@ TEST(HandleTable, FindsAnObject_ByItsHandleAlone) {
 }
 
 TEST(HandleTable, RefusesTheOldHandle_WhenThePlaceHoldsTheNextObject) {
-  Table table;
+  static Table table;  // never destroyed, as those of the library
   TablePlace<Entry>& place = table.take();
   const std::uint64_t first = place.id(place.word.open());
   empty(table, place, HandleId::generation(first));
@@ -51,7 +51,7 @@ TEST(HandleTable, RefusesTheOldHandle_WhenThePlaceHoldsTheNextObject) {
 }
 
 TEST(HandleTable, ShowsWhatIsInUse_WhenPlacesComeAndGo) {
-  Table table;
+  static Table table;  // never destroyed, as those of the library
   std::vector<std::pair<TablePlace<Entry>*, std::uint64_t>> open;
   for (int i = 0; i < 1000; ++i) {
     TablePlace<Entry>& place = table.take();
@@ -66,7 +66,7 @@ TEST(HandleTable, ShowsWhatIsInUse_WhenPlacesComeAndGo) {
 }
 
 TEST(HandleTable, GivesEachThreadPlacesOfItsOwn_WhenManyTakeThem) {
-  Table table;
+  static Table table;  // never destroyed, as those of the library
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 1; t <= 4; ++t) {
