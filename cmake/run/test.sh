@@ -83,12 +83,26 @@ check_transports_ran() {
   cat "$test_rows.transports" >>"$test_rows"
 }
 
+# Prints a line for each reason for which cases of a program were skipped, then a line for each failure, then the counts:
+# where only the end of the output is kept, the failures are in it.
 report() {
   local passed failed skipped
   passed=$(grep -c '^passed' "$test_rows" || true)
   failed=$(grep -c '^failed' "$test_rows" || true)
   skipped=$(grep -c '^skipped' "$test_rows" || true)
-  awk -F '\t' '$1 != "passed" { printf "%s: %s%s%s\n", $1, $2, $3 == "" ? "" : " " $3, $4 == "" ? "" : ": " $4 }' \
+  sort -u "$test_rows" | awk -F '\t' '
+    $1 != "skipped" { next }
+    { sub(/.*\/tests\//, "tests/", $4) }
+    !(($2, $4) in count) { program[++reasons] = $2; why[reasons] = $4; first[reasons] = $3 }
+    { ++count[$2, $4] }
+    END {
+      for (i = 1; i <= reasons; ++i) {
+        others = count[program[i], why[i]] - 1
+        printf "skipped: %s%s%s%s\n", program[i], first[i] == "" ? "" : " " first[i],
+          others ? " and " others " more" : "", why[i] == "" ? "" : ": " why[i]
+      }
+    }'
+  awk -F '\t' '$1 == "failed" { printf "failed: %s%s%s\n", $2, $3 == "" ? "" : " " $3, $4 == "" ? "" : ": " $4 }' \
     "$test_rows" | sort -u
   echo "$passed passed, $failed failed, $skipped skipped"
   [ "$failed" -eq 0 ]

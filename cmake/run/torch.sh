@@ -53,7 +53,9 @@ torch_step() {
       test = at ? substr($0, 1, at - 1) : $0
       sub(/^[a-z]+ +([0-9.]+ s +)?/, "", test)
       sub(/ +([0-9.]+ s)? *$/, "", test)
-      printf "%s\t%s %s\t\t%s\n", outcome, name, test, at ? substr($0, at + 1) : ""
+      reason = at ? substr($0, at + 1) : ""
+      if (substr($0, at, 1) == "(") sub(/\)$/, "", reason)
+      printf "%s\t%s\t%s\t%s\n", outcome, name, test, reason
     }' "$log" >>"$test_rows"
   if [ $status -ne 0 ]; then
     tail -n 40 "$log" >&2
