@@ -50,6 +50,7 @@ std::uint64_t open(World made, bool is_single) {
   world->transports = made.transports();
   world->world = std::make_unique<World>(std::move(made));
   world->is_single = is_single;
+  if (is_single) world->bias.give();
   everybody->communicator = &world->world->communicator();
   Belonging of;
   of.set(&world.place(), world.place().word.next_generation());

@@ -11,6 +11,7 @@
 #include <sinew/c/handles/handle_table.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/system/fork_count.hpp>
+#include <sinew/core/system/thread_bias.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew::c {
@@ -101,6 +102,7 @@ struct WorldEntry {
   static constexpr Kind kKind = Kind::World;
   Belonging of;  ///< itself
   std::atomic<bool> is_single{true};
+  ThreadBias bias;  ///< with Threads::Single, to the thread that made the World
   std::unique_ptr<World> world;
   std::uint64_t communicator = 0;  ///< the handle of World::communicator()
   std::vector<TransportStatus> transports;

@@ -306,6 +306,50 @@ static pthread_t start(receiver* r) {
   return thread;
 }
 
+typedef struct intruder {
+  sinew_world world;
+  sinew_communicator all;
+} intruder;
+
+/// Tries to use a World while the thread that made it waits inside.
+static void* intrude(void* argument) {
+  const intruder* i = argument;
+  nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+  const char* const why = "another thread is inside the World";
+  int rank = 0;
+  BAD(sinew_world_rank(i->world, &rank), why);
+  BAD(sinew_barrier(i->all, NULL, NULL), why);
+  return NULL;
+}
+
+static void* use(void* argument) {
+  const intruder* i = argument;
+  OK(sinew_barrier(i->all, NULL, NULL));
+  return NULL;
+}
+
+static void on_another_thread(void* (*function)(void*), intruder* i) {
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, function, i) == 0);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+}
+
+static void refuse_threads_beside_the_maker(sinew_world world, sinew_communicator all) {
+  intruder i = {world, all};
+  pthread_t thread;
+  REQUIRE(pthread_create(&thread, NULL, intrude, &i) == 0);
+  receiver r = {.deadline_s = 1};
+  OK(sinew_communicator_split(all, 0, 0, "the maker", NULL, &r.communicator));
+  receive(&r);
+  REQUIRE(r.status == SINEW_TIMEOUT);
+  REQUIRE(pthread_join(thread, NULL) == 0);
+  // The World goes on. Threads that take turns may use it.
+  OK(sinew_barrier(all, NULL, NULL));
+  on_another_thread(use, &i);
+  OK(sinew_barrier(all, NULL, NULL));
+  on_another_thread(use, &i);
+}
+
 static void refuse_second_thread(sinew_world world, sinew_communicator all) {
   receiver r = {.deadline_s = 1.5};
   OK(sinew_communicator_split(all, 0, 0, "one thread", NULL, &r.communicator));
@@ -351,6 +395,7 @@ int main(void) {
     refuse_handles(world, all);
     refuse_in_child(world, all);
     if (threads == SINEW_THREADS_SINGLE) {
+      refuse_threads_beside_the_maker(world, all);
       refuse_second_thread(world, all);
     } else {
       refuse_to_free_in_use(world, all);

@@ -110,7 +110,7 @@ TEST(RecordRing, NamesTheCommunicatorOfACall_WhileItHasAMembership) {
   ring.join({.world_ranks = {0, 1, 2}, .name = "world"});
   ring.join({.rank = 1, .world_ranks = {4, 2}, .communicator = 6, .identity = 7, .name = std::string(47, 't')});
   EXPECT_EQ(reader.communicator({.communicator = 0}), "world of 3");
-  EXPECT_EQ(reader.communicator({.communicator = 7, .id = 6}), std::string(47, 't') + " of 2");
+  EXPECT_EQ(reader.communicator({.communicator = 7, .id = 6}), std::string(47, 't').append(" of 2"));
   EXPECT_EQ(reader.communicator({.communicator = 8, .id = 10}), "communicator 10");
 }
 
