@@ -53,7 +53,7 @@ in_packages_root() {
   return $status
 }
 
-# stage_inside: build/packages/inside, all that the test in the bare Debian needs
+# stage_inside WHEEL: build/packages/inside, all that the test in the bare Debian needs
 stage_inside() {
   local inside=$PWD/build/packages/inside
   rm -rf "$inside"
@@ -63,7 +63,7 @@ stage_inside() {
   if ! [ -d build/packages/wheels ]; then # NumPy, for programs in Python
     build/packaging/bin/python -m pip download --quiet --no-deps --only-binary :all: --dest build/packages/wheels numpy >&2
   fi
-  cp build/dist/*.whl build/packages/wheels/*.whl "$inside/wheel/"
+  cp "$1" build/packages/wheels/*.whl "$inside/wheel/"
   cp tests/packages/*.sh "$inside/"
   cp examples/all_reduce.cpp tests/build/consumer/* "$inside/programs/"
   cp -r examples/c examples/python "$inside/programs/"
@@ -71,42 +71,42 @@ stage_inside() {
   tests/readme/take.sh README.md sum.py "$inside/readme/python"
 }
 
-# make_packages TORCH: everything, without its test
-make_packages() {
-  make_packaging_environment
-  make_python_environment
+# Prints a line for each check: passed, failed or skipped, and its name.
+run_packages() {
+  local results=build/packages/results.txt wheel=
+  case ${1-} in
+    '') ;;
+    --wheel)
+      wheel=$(realpath -e -- "${2-}" 2>/dev/null) || die "packages: --wheel '${2-}': there is no such file"
+      ;;
+    *) die "packages: there is no option '$1'; expected --wheel FILE" ;;
+  esac
+  need_root packages
+  need_packages bench build package packages
+  mkdir -p build/packages
+  if [ -z "$wheel" ]; then
+    run_wheel
+    wheel=$(echo "$PWD"/build/dist/*.whl)
+  fi
   configure release
   compile release packaged
   make_debian_packages "$PWD/build/packages/debian"
   make_previous_packages build/packages/debian build/packages/previous
-  make_wheel "$1"
-  make_sdist
-  check_sdist
-}
-
-# Prints a line for each check: passed, failed or skipped, and its name.
-run_packages() {
-  local results=build/packages/results.txt
-  if [ $# -gt 0 ]; then die "packages: there is no option '$1'; it takes none"; fi
-  need_root packages
-  need_packages bench build package packages
-  mkdir -p build/packages
-  make_packages ''
   make_packages_root
-  stage_inside
+  stage_inside "$wheel"
   say "using the packages in a bare Debian"
   in_packages_root 'bash /src/in_root.sh' | tee "$results" || true
   say "packages: $(grep -c '^passed' "$results") passed, $(grep -c '^failed' "$results") failed"
   grep -q '^passed' "$results" && ! grep -q '^failed' "$results"
 }
 
-# The same for ./run test, whose report gets a row for each check.
+# packages_step [--wheel FILE]: the same for ./run test, whose report gets a row for each check.
 packages_step() {
   local rows=build/packages_rows.txt
   if [ "$(id -u)" -ne 0 ]; then
     step_row skipped packages "only root can make a bare Debian"
     return
   fi
-  ./run packages >"$rows" || step_row failed packages "see above"
+  ./run packages "$@" >"$rows" || step_row failed packages "see above"
   sed -nE 's/^(passed|failed|skipped) ([^:]*):? ?(.*)/\1\tpackages: \2\t\t\3/p' "$rows" >>"$test_rows"
 }

@@ -126,10 +126,11 @@ run_exhaustive() {
   ctest --test-dir build/dev -C exhaustive -R '^python_fuzz$' --output-on-failure --no-tests=error || status=1
   test_rows=$PWD/build/exhaustive_rows.tsv
   : >"$test_rows"
-  if make_torch_environment && install_package; then
+  if make_torch_environment && install_wheel; then
+    if ! ./run package --torch "$(torch_site)"; then step_row failed "the package as pip builds it" "see above"; fi
     torch_exhaustive_steps
   else
-    step_row failed "the package in an environment with torch" "see above"
+    step_row failed "the wheel in an environment with torch" "see above"
   fi
   report || status=1
   return $status
@@ -148,7 +149,7 @@ alone_step() {
 }
 
 run_test() {
-  local times=false preset
+  local times=false preset wheel
   case ${1:-} in
     '') ;;
     --times) times=true ;;
@@ -171,14 +172,16 @@ run_test() {
       timed "test $preset" ctest_step "$preset" -L '^sanitize$'
     fi
   done
-  if timed "install torch" make_torch_environment && timed "install package" install_package; then
+  if timed "install torch" make_torch_environment && timed "install wheel" install_wheel; then
     timed "test torch" torch_steps 2
     timed "test torch README" torch_readme_step
     timed "test torch kills" kills_step 6
   else
-    step_row failed "the package in an environment with torch" "see above"
+    step_row failed "the wheel in an environment with torch" "see above"
   fi
-  timed packages packages_step
+  wheel=(build/dist/*.whl)
+  if [ -e "${wheel[0]}" ]; then wheel=(--wheel "${wheel[0]}"); else wheel=(); fi
+  timed packages packages_step "${wheel[@]}"
   timed "files alone" alone_step
   if timed lint run_lint --quick; then step_row passed lint; else step_row failed lint "see above"; fi
   check_transports_ran build/release/expected_transports.txt

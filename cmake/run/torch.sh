@@ -21,20 +21,24 @@ make_torch_environment() {
   torch_imports || { cat build/torch/import.log >&2; return 1; }
 }
 
-# As a user installs it.
-install_package() {
-  say "installing the package into build/torch"
-  CXX=c++ CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_DEPEND=1 \
-    CMAKE_BUILD_PARALLEL_LEVEL=$(jobs_that_fit) build/torch/bin/python -m pip install --quiet --no-deps . >&2
+# The folder site-packages of build/torch
+torch_site() { build/torch/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+
+# install_wheel: makes the wheel with the extension for that torch, and installs it. ./run package does what pip does with
+# the sources.
+install_wheel() {
+  ./run wheel --torch "$(torch_site)" >&2 || return 1
+  say "installing the wheel into build/torch"
+  build/torch/bin/python -m pip install --quiet --no-deps --no-index --force-reinstall build/dist/*.whl >&2
 }
 
 # The environment build/torch_ecosystem: packages on top of PyTorch, beside all that build/torch has. One that cannot be
 # installed is missing, so that its tests are skipped with this reason.
 make_ecosystem_environment() {
-  local python=build/torch_ecosystem/bin/python purelib='import sysconfig; print(sysconfig.get_path("purelib"))' package
+  local python=build/torch_ecosystem/bin/python package
   say "installing packages that use PyTorch into build/torch_ecosystem"
   python3 -m venv build/torch_ecosystem
-  build/torch/bin/python -c "$purelib" >"$("$python" -c "$purelib")/torch.pth"
+  torch_site >"$(echo build/torch_ecosystem/lib/python3*/site-packages)/torch.pth"
   while read -r package; do
     DS_BUILD_OPS=0 "$python" -m pip install --quiet --no-deps "$package" >&2 || say "$package cannot be installed"
   done < <(python_packages ecosystem)
@@ -76,8 +80,10 @@ torch_readme_step() {
   local folder=build/torch/readme
   say "torch: the README's program"
   rm -rf "$folder"
+  # torchrun's ranks write the text and the end of a line on their own, so that two lines may come as one.
   if tests/readme/take.sh README.md train.py "$folder" && (cd "$folder" && CUDA_VISIBLE_DEVICES='' OMP_NUM_THREADS=1 \
-    PATH=$OLDPWD/build/torch/bin:$PATH timeout 120 bash run.sh) >"$folder.log" 2>&1 && [ "$(grep -cE '^rank [01] of 2: [0-9.]+$' "$folder.log")" = 2 ]; then
+    PATH=$OLDPWD/build/torch/bin:$PATH timeout 120 bash run.sh) >"$folder.log" 2>&1 &&
+    [ "$(grep -oE 'rank [01] of 2: [0-9]+\.[0-9]+' "$folder.log" | sort -u | wc -l)" = 2 ]; then
     step_row passed "torch README"
   else
     cat "$folder.log" >&2
@@ -130,17 +136,15 @@ run_torch() {
     --install) install=true ;;
     *) die "torch: there is no option '$1'; expected --ranks N or --install" ;;
   esac
-  need_packages bench package
+  need_packages bench build package
   mkdir -p build
   test_rows=$PWD/build/torch_rows.tsv
   test_times=$PWD/build/torch_times.txt
   : >"$test_rows"
   : >"$test_times"
   make_torch_environment
-  install_package
+  install_wheel
   if $install; then return; fi
-  configure release
-  compile release sinew-info
   torch_steps "$ranks"
   torch_readme_step
   kills_step 6

@@ -60,7 +60,9 @@ stage_package() {
   find "$stage" -type f \( -name '*.so' -o -path '*/bin/*' \) -print0 | while IFS= read -r -d '' library; do
     one_name "$library"
   done
-  python3 -B python/sinew/torch/build.py --torch "${torch:-OFF}" --prefix "$stage" >&2
+  CXX=${CXX:-ccache c++} CCACHE_SLOPPINESS=pch_defines,time_macros \
+    python3 -B python/sinew/torch/build.py --torch "${torch:-OFF}" --prefix "$stage" >&2
+  if [ -n "$torch" ]; then one_name "$stage"/torch/*.so; fi # auditwheel looks for the libraries that it needs
   # Whoever passes on a library passes on its licence.
   cmake -D "SINEW_LIBRARIES=$(find "$stage/lib" -maxdepth 1 -name 'libsinew*.so' | paste -sd ';')" -D SINEW_LICENCES_ONLY=ON \
     -D CMAKE_INSTALL_PREFIX="$stage" -P python/carry_libraries.cmake >/dev/null

@@ -302,8 +302,12 @@ def in_rank(body, port):
 def run_case(body, given):
     """(outcome, reason)"""
     results = []
-    for backend in (given.reference, given.backend):
-        endings = ranks.run(in_rank(body, ranks.free_port()), backend, given.world_size, given.limit)
+
+    def run(backend):
+        return ranks.run(in_rank(body, ranks.free_port()), backend, given.world_size, given.limit)
+
+    for role, backend in (("reference", given.reference), ("tested", given.backend)):
+        endings = run(backend) if role == "tested" else ranks.run_reference(lambda: run(given.reference))
         trouble = ranks.first_trouble(endings)
         if trouble:
             if given.verbose:

@@ -214,6 +214,16 @@ def read_what_was_said(ending, folder):
             ending.output = log.read()
 
 
+def run_reference(start):
+    """Returns the endings of start(), which runs the reference. If a signal ended a rank, it runs once more: on a busy
+    machine Gloo sometimes aborts, and the reference is not what is tested."""
+    endings = start()
+    if any(ending.code < 0 and not ending.hung for ending in endings):
+        print(f"once more: under the reference, {first_trouble(endings)}", flush=True)
+        endings = start()
+    return endings
+
+
 def first_trouble(endings):
     """The most telling failure: a failed check, another exception, a signal, a hang. Empty if there is none."""
     order = sorted(

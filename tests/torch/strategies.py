@@ -101,8 +101,12 @@ def run_case(case, given):
     if reason:
         return "skipped", reason
     results = {}
+
+    def run(backend):
+        return ranks.run(in_rank(case), backend, given.world_size, given.limit)
+
     for role, backend in (("reference", given.reference), ("tested", given.backend)):
-        endings = ranks.run(in_rank(case), backend, given.world_size, given.limit)
+        endings = run(backend) if role == "tested" else ranks.run_reference(lambda: run(given.reference))
         skipped = [ending.skipped for ending in endings if ending.skipped]
         if skipped:
             return "skipped", skipped[0]

@@ -271,7 +271,7 @@ def main():
             count = by_group[group]
             print(f"{group:24} {count['passed']:6}  {count['failed']:6}  {count['hung']:4}  {count['skipped']:7}")
     reasons = collections.Counter(re.sub(r"\{.*\}", "{..}", row["said"]) for row in rows if row["outcome"] == "skipped")
-    print("\nskipped because")
+    print("\nreasons of skips:")
     for reason, count in reasons.most_common():
         print(f"{count:5}  {reason}")
     count = collections.Counter(row["outcome"] for row in rows)
