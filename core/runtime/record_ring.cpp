@@ -31,7 +31,7 @@ std::uint16_t RecordRing::labelled_site(const std::source_location& where, const
   const std::string_view text(label);
   Labelled& known = labelled_[(place_of(where) ^ std::hash<std::string_view>{}(text)) % kKnown];
   // Labels are compared by text, not by address: a new label may lie where an earlier one was.
-  if (known.file != where.file_name() || known.line != where.line() || known.label != text) {
+  if (!known.is(where) || known.label != text) {
     known.label = text;
     learn(known, where, label);
   }
@@ -40,7 +40,7 @@ std::uint16_t RecordRing::labelled_site(const std::source_location& where, const
 
 void RecordRing::learn(Known& known, const std::source_location& where, const char* label) noexcept {
   const auto at = site_named(site_text(where, label));
-  known.file = where.file_name(), known.line = where.line(), known.site = at == sites_.end() ? 0 : at->second;
+  known.file = file_of(where), known.line = where.line(), known.site = at == sites_.end() ? 0 : at->second;
 }
 
 std::map<std::string, std::uint16_t>::iterator RecordRing::site_named(const std::string& text) noexcept {

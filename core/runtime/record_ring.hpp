@@ -88,8 +88,10 @@ class SINEW_API RecordRing {
  private:
   struct Known {
     const char* file = nullptr;
-    std::uint32_t line = 0;
+    std::uint32_t line = UINT32_MAX;  ///< so that no location is known at first
     std::uint16_t site = 0;
+
+    bool is(const std::source_location& where) const noexcept { return file == file_of(where) && line == where.line(); }
   };
   struct Labelled : Known {
     std::string label{};
@@ -100,11 +102,16 @@ class SINEW_API RecordRing {
     if (label != nullptr) [[unlikely]]
       return labelled_site(where, label);
     Known& known = known_[place_of(where) % kKnown];
-    if (known.file != where.file_name() || known.line != where.line()) learn(known, where, nullptr);
+    if (!known.is(where)) [[unlikely]]
+      learn(known, where, nullptr);
     return known.site;
   }
+  /// Null for a location without a line. Its file_name() is "", which lies elsewhere in each library.
+  static const char* file_of(const std::source_location& where) noexcept {
+    return where.line() == 0 ? nullptr : where.file_name();
+  }
   static std::size_t place_of(const std::source_location& where) noexcept {
-    return reinterpret_cast<std::uintptr_t>(where.file_name()) >> 4 ^ where.line();
+    return reinterpret_cast<std::uintptr_t>(file_of(where)) >> 4 ^ where.line();
   }
   std::uint16_t labelled_site(const std::source_location& where, const char* label) noexcept;
   void learn(Known& known, const std::source_location& where, const char* label) noexcept;

@@ -1,5 +1,6 @@
 // Two ranks in one thread, so that the other's flag is there before this one looks: what callgrind counts is one
-// all_reduce of 8 bytes and nothing of waiting. --planted allocates within the call, as a control.
+// all_reduce of 8 bytes and nothing of waiting. --planted allocates within the call, as a control. --unnamed gives no
+// source line, as bindings of other languages do.
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@ namespace {
 using namespace sinew;
 
 bool planted = false;
+bool unnamed = false;
 volatile std::size_t sink = 0;
 
 World world_of(const Exchange& exchange) {
@@ -29,11 +31,16 @@ World world_of(const Exchange& exchange) {
 /// Named so that callgrind can be told to collect within it.
 extern "C" [[gnu::noinline]] void measured_call(Communicator& all, std::array<double, 1>& data) {
   if (planted) sink = sink + std::make_unique<std::vector<int>>(100)->size();
-  all.all_reduce(data).get();
+  if (unnamed) {
+    all.all_reduce(data, ReduceOp::Sum, {.where = {}}).get();
+  } else {
+    all.all_reduce(data).get();
+  }
 }
 
 int main(int count, char** arguments) {
   planted = count > 1 && std::strcmp(arguments[1], "--planted") == 0;
+  unnamed = count > 1 && std::strcmp(arguments[1], "--unnamed") == 0;
   const std::vector<Exchange> exchanges = thread_exchanges(2, std::chrono::seconds(60));
   std::optional<World> other;
   std::thread maker([&] { other.emplace(world_of(exchanges[1])); });
