@@ -85,6 +85,12 @@ TEST(SinewRunOutput, ItsReaderGetsAllOfIt_ThoughRanksHaveEnded) {
   EXPECT_EQ(o.out, "80000\n") << o.err;
 }
 
+TEST(SinewRunOutput, EndsTheRanksAndSaysWhy_WhenItsReaderHasGone) {
+  const Outcome o = run_program({"sh", "-c", fmt::format("{} -n 2 yes | head -n 1", SINEW_RUN)});
+  EXPECT_THAT(o.out, HasSubstr("y\n"));
+  EXPECT_EQ(o.err, "sinew-run: nobody reads the output any more: ending the 2 ranks\n");
+}
+
 TEST(SinewRunOutput, RanksWait_ForAReaderThatIsSlower) {
   const ScratchFolder folder;
   const std::string peak = folder / "peak";

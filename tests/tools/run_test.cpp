@@ -120,19 +120,33 @@ TEST(SinewRun, LetsRanksEndInPeace_WithinTheGrace) {
   EXPECT_EQ(job.wait(), 3);
 }
 
-TEST(SinewRun, AsksOnce_WhenARankEndsBySigterm) {
+TEST(SinewRun, AsksOnce_WhenARankEndsByAUsersSignal) {
+  for (const int number : {SIGTERM, SIGHUP}) {
+    const ScratchFolder folder;
+    Running job({"-n", "2", "--grace", "1h", "sh", "-c",
+                 fmt::format("echo x >> {0}; [ $RANK = 1 ] && exec sleep 1000; "
+                             "trap 'echo term >> {1}' TERM HUP; "
+                             "until [ $(wc -l < {0}) -ge 3 ]; do sleep 0.05; done; sleep 0.3",
+                             folder / "ready", folder / "got")});
+    wait_for_lines(folder / "ready", 2);
+    ::kill(job.pid(), number);
+    wait_for_lines(folder / "got", 1);
+    std::ofstream(folder / "ready", std::ios::app) << "go\n";
+    EXPECT_EQ(job.wait(), 128 + number);
+    EXPECT_EQ(lines_of(folder / "got").size(), 1u) << "it may take a second signal for an order to end at once";
+  }
+}
+
+TEST(SinewRun, LeavesARankTheGraceAfterCtrlC_WhenAnotherRankHasEnded) {
   const ScratchFolder folder;
   Running job({"-n", "2", "--grace", "1h", "sh", "-c",
-               fmt::format("echo x >> {0}; [ $RANK = 1 ] && exec sleep 1000; "
-                           "trap 'echo term >> {1}' TERM; "
-                           "until [ $(wc -l < {0}) -ge 3 ]; do sleep 0.05; done; sleep 0.3",
-                           folder / "ready", folder / "got")});
+               fmt::format("[ $RANK = 0 ] && trap 'sleep 0.5; echo saved >> {1}; exit 3' INT || trap 'exit 4' INT; "
+                           "echo x >> {0}; while :; do sleep 0.05; done",
+                           folder / "ready", folder / "saved")});
   wait_for_lines(folder / "ready", 2);
-  ::kill(job.pid(), SIGTERM);
-  wait_for_lines(folder / "got", 1);
-  std::ofstream(folder / "ready", std::ios::app) << "go\n";
-  EXPECT_EQ(job.wait(), 128 + SIGTERM);
-  EXPECT_EQ(lines_of(folder / "got").size(), 1u) << "it may take a second SIGTERM for an order to end at once";
+  ::kill(job.pid(), SIGINT);
+  EXPECT_EQ(job.wait(), 4) << "the exit code of the first rank that failed";
+  EXPECT_EQ(lines_of(folder / "saved"), Strings{"saved"}) << "SIGTERM ended the rank before it had saved";
 }
 
 TEST(SinewRun, EndsAtOnce_WhenASecondSignalAsksForIt) {

@@ -180,11 +180,13 @@ void Job::on_broken(const std::string& why) { report(why); }
 void Job::end_others() {
   if (ending_) return;
   ending_ = true;
-  if (const int others = running(); others != 0 && interrupted_by_ == 0) {
-    report(fmt::format("ending the other {} rank{}", others, others == 1 ? "" : "s"));
-  }
   printer_.hold_no_more();
-  if (interrupted_by_ != SIGTERM) ask_to_end(SIGTERM);  // else all have been asked already
+  if (interrupted_by_ != 0) return;  // all have been asked already, and have the time of --grace
+  if (const int left = running(); left != 0) {
+    const char* const which = printer_.closed() ? "nobody reads the output any more: ending the" : "ending the other";
+    report(fmt::format("{} {} rank{}", which, left, left == 1 ? "" : "s"));
+  }
+  ask_to_end(SIGTERM);
 }
 
 void Job::ask_to_end(int number) {
