@@ -10,6 +10,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/whole_number.hpp>
+#include <sinew/tools/version/version_text.hpp>
 
 #include "support/collective_case.hpp"
 
@@ -63,6 +64,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   constexpr int kMostRounds = 1000000;
   CLI::App app("Runs every collective with checked data on the job that started it.", "sinew-conformance");
+  app.set_version_flag("--version", sinew::tools::version_text());
   Options options;
   app.add_option("--transport", options.transports, "only these transports, comma-separated")->delimiter(',');
   app.add_option("--largest", options.largest, "largest buffer, such as 1MiB");

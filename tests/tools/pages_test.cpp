@@ -79,7 +79,7 @@ void PrintTo(const Tool& tool, std::ostream* out) { *out << tool.name << " " << 
 std::vector<Tool> tools() {
   std::vector<Tool> all = {
       {"sinew-run", SINEW_RUN, ""},      {"sinew-bench", SINEW_BENCH, ""}, {"sinew-sim", SINEW_SIM, ""},
-      {"sinew-sim", SINEW_SIM, "train"}, {"sinew-info", SINEW_INFO, ""},
+      {"sinew-sim", SINEW_SIM, "train"}, {"sinew-info", SINEW_INFO, ""},   {"sinew-conformance", SINEW_CONFORMANCE, ""},
   };
   for (const char* command : {"topology", "transports", "plan", "config", "doctor", "hang", "trace"})
     all.push_back({"sinew-info", SINEW_INFO, command});
@@ -205,7 +205,7 @@ TEST(PagesControl, RefusesAnotherKindOfPage) {
 }
 
 TEST(Version, NamesCommitTransportsAndOptionalParts_OfEveryTool) {
-  for (const char* program : {SINEW_RUN, SINEW_BENCH, SINEW_INFO, SINEW_SIM}) {
+  for (const char* program : {SINEW_RUN, SINEW_BENCH, SINEW_INFO, SINEW_SIM, SINEW_CONFORMANCE}) {
     const std::string text = output_of({program, "--version"});
     EXPECT_TRUE(
         std::regex_match(text, std::regex("sinew [0-9.]+\ncommit: [^\n]+\ntransports: inproc, shm, tcp[^\n]*\n"
