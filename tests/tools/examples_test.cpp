@@ -49,6 +49,18 @@ TEST(Examples, PassATokenAndSayWhoSendsNone_InC) {
   EXPECT_THAT(o.out, HasSubstr("for no token"));
 }
 
+TEST(Examples, HeatFlowsTheSame_OnAnyNumberOfRanks_InC) {
+  for (const char* ranks : {"1", "2", "3", "4"}) {
+    const Outcome o = run_example(C_HEAT_EXAMPLE, ranks);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    // An infinite rod has 100 * erfc(61 / (2 * sqrt(0.25 * 2000))) = 5.373 there.
+    EXPECT_THAT(o.out, HasSubstr("after 2000 steps: 5.374853 in the middle, last change 0.012097\n")) << ranks;
+  }
+  const Outcome o = run_example(C_HEAT_EXAMPLE, "7");
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("there are 7 ranks, expected a number that divides 120"));
+}
+
 TEST(Examples, SayHowTheyAreCalled) {
   for (const char* program : {MESH_EXAMPLE, OWN_ENGINE}) {
     const Outcome o = run_program({program, "--help"});
