@@ -102,7 +102,9 @@ SINEW_C_API sinew_status sinew_scatter_list(sinew_communicator communicator, con
                                             const uint64_t* in_counts, void* out, size_t out_count, sinew_dtype dtype,
                                             int root, const sinew_call_options* options, sinew_work* work);
 
-/// Sends a message. Messages of a pair of ranks with the same tag are received in the order of the sends.
+/// Sends a message. Messages of a pair of ranks with the same tag are received in the order of the sends. The call ends
+/// when the buffer may be used again. A long message ends only when it is received, as in MPI_Send: ranks that send to
+/// each other before they receive wait until the deadline. sinew_sendrecv() and sinew_group() do not.
 SINEW_C_API sinew_status sinew_send(sinew_communicator communicator, const void* from, size_t bytes, int to_rank,
                                     uint32_t tag, const sinew_call_options* options, sinew_work* work);
 /// Receives a message.

@@ -134,7 +134,8 @@ typedef struct sinew_stream {
 } sinew_stream;
 
 /// Combines `count` elements: result[i] = a[i] (op) b[i]. `result` may be `a` or `b`. The operator must be associative
-/// and commutative.
+/// and commutative. The library may divide the data of a call between any two elements. So each element is combined by
+/// itself: a pair of elements, such as a value and its place, may come in two parts.
 /// Thread: the thread that makes progress calls it. It must not call any function of this library.
 typedef void (*sinew_reduce_function)(void* result, const void* a, const void* b, size_t count, const void* context);
 

@@ -15,8 +15,8 @@ extern "C" {
 /// Waits for the end of the call and returns its status. After the configured timeout it ends the communicator with
 /// SINEW_TIMEOUT. So no buffer is used any more when this function returns.
 SINEW_C_API sinew_status sinew_wait(sinew_work* work);
-/// Waits for at most `seconds`, at 0 or below for the configured timeout. Returns SINEW_PENDING if they pass first: the
-/// call goes on, and the work stays.
+/// Waits for at most `seconds`. Returns SINEW_PENDING if they pass first: the call goes on, and the work stays. At 0 or
+/// below it waits as sinew_wait() does.
 SINEW_C_API sinew_status sinew_wait_for(sinew_work* work, double seconds);
 /// Makes progress without waiting. Returns SINEW_PENDING if the call has not ended.
 SINEW_C_API sinew_status sinew_test(sinew_work* work);
@@ -24,13 +24,15 @@ SINEW_C_API sinew_status sinew_test(sinew_work* work);
 /// was received. It becomes -1 for other calls.
 SINEW_C_API sinew_status sinew_wait_source(sinew_work* work, double seconds, int* source);
 /// Waits for all calls. Passes over null handles. Returns the first failure in the order of the works. Returns
-/// SINEW_PENDING if `seconds` (as in sinew_wait_for()) pass first: the works that have not ended stay.
+/// SINEW_PENDING if `seconds` pass first: the works that have not ended stay. At 0 or below it waits for each as
+/// sinew_wait() does.
 SINEW_C_API sinew_status sinew_wait_all(sinew_work* works, size_t count, double seconds);
 
 /// `*done` becomes 1 if the call has ended, otherwise 0. Makes no progress.
 SINEW_C_API sinew_status sinew_work_done(sinew_work work, int* done);
-/// Makes the stream wait for the call's result. If the call runs on the host, the host waits, for at most `seconds` (as
-/// in sinew_wait_for()). Returns SINEW_PENDING if they pass first. The work stays, and must still be waited for.
+/// Makes the stream wait for the call's result. If the call runs on the host, the host waits, for at most `seconds`, at
+/// 0 or below for the configured timeout. Returns SINEW_PENDING if they pass first. The work stays, and must still be
+/// waited for.
 SINEW_C_API sinew_status sinew_work_order(sinew_work work, sinew_stream stream, double seconds);
 
 /// Is told how a call has ended. `message` is empty for SINEW_OK and valid during the function. `rank` is as

@@ -116,9 +116,8 @@ sinew_status sinew_scatter(sinew_communicator communicator, const void* in, void
 
 sinew_status sinew_barrier(sinew_communicator communicator, const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
-    start_call(
-        "sinew_barrier", communicator, options, work, 0,
-        [&](CommunicatorEntry& entry, const CallOptions& o, Place place) { return entry.communicator->barrier(o); });
+    start_call("sinew_barrier", communicator, options, work, 0,
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place) { return entry.communicator->barrier(o); });
   });
 }
 

@@ -75,7 +75,7 @@ sinew_status sinew_group(sinew_communicator communicator, const sinew_message* m
                          const sinew_call_options* options, sinew_work* work) {
   return guarded([&] {
     start_call("sinew_group", communicator, options, work, 0,
-               [&](CommunicatorEntry& entry, const CallOptions& o, Place place) {
+               [&](CommunicatorEntry& entry, const CallOptions& o, Place) {
                  if (count != 0) require_pointer("sinew_group", "messages", messages);
                  std::vector<Message> all;
                  for (std::size_t i = 0; i < count; ++i) {

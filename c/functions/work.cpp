@@ -41,6 +41,11 @@ Status wait_to_the_end(Work& work) {
   }
 }
 
+/// Waits until the deadline. Without one it waits to the end, so that a wait that takes too long says who did not come.
+Status wait_until(Work& work, Deadline deadline) {
+  return deadline.given() ? work.wait(deadline) : wait_to_the_end(work);
+}
+
 }  // namespace
 
 extern "C" {
@@ -49,7 +54,7 @@ sinew_status sinew_wait(sinew_work* work) { return end_reported("sinew_wait", wo
 
 sinew_status sinew_wait_for(sinew_work* work, double seconds) {
   return end_reported("sinew_wait_for", work,
-                      [&](Work& w) { return w.wait(deadline_of("sinew_wait_for", "seconds", seconds)); });
+                      [&](Work& w) { return wait_until(w, deadline_of("sinew_wait_for", "seconds", seconds)); });
 }
 
 sinew_status sinew_test(sinew_work* work) {
@@ -60,7 +65,7 @@ sinew_status sinew_wait_source(sinew_work* work, double seconds, int* source) {
   const char* const function = "sinew_wait_source";
   return end_reported(function, work, [&](Work& w) {
     require_pointer(function, "source", source) = -1;
-    Status status = w.wait(deadline_of(function, "seconds", seconds));
+    Status status = wait_until(w, deadline_of(function, "seconds", seconds));
     if (status.ok()) *source = w.source();
     return status;
   });
@@ -74,7 +79,7 @@ sinew_status sinew_wait_all(sinew_work* works, size_t count, double seconds) {
     Status first;
     for (size_t i = 0; i < count; ++i) {
       if (works[i].id == 0) continue;
-      Status status = end_work(function, works[i], [&](Work& w) { return w.wait(deadline); });
+      Status status = end_work(function, works[i], [&](Work& w) { return wait_until(w, deadline); });
       if (status.code() == Code::Pending) return SINEW_PENDING;
       if (first.ok()) first = std::move(status);
     }

@@ -50,7 +50,8 @@ void reject_operator(std::string_view call, ReduceOp op, DType dtype) {
 }
 
 void reject_user(std::string_view call, const Reducer* found, DType dtype) {
-  if (found == nullptr) reject(call, "operator user needs CallOptions::user");
+  if (found == nullptr)
+    reject(call, "operator user has no function: expected CallOptions::user, in C the member reduce");
   if (found->fn == nullptr) reject(call, "CallOptions::user has no function");
   reject(call, fmt::format("CallOptions::user is for elements of {} bytes, but those of {} have {}",
                            found->element_bytes, name_of(dtype), size_of(dtype)));

@@ -21,7 +21,8 @@ static void refuse_numbers(sinew_communicator all) {
   BAD(sinew_all_reduce(all, in, out, 1, (sinew_dtype)256, SINEW_SUM, NULL, NULL), "dtype is 256");
   BAD(sinew_all_reduce(all, in, out, 1, SINEW_F32, (sinew_op)10, NULL, NULL), "op is 10, expected 0 to 9");
   BAD(sinew_all_reduce(all, in, out, 1, SINEW_F32, SINEW_BIT_OR, NULL, NULL), "not defined for f32");
-  BAD(sinew_all_reduce(all, in, out, 1, SINEW_F32, SINEW_USER, NULL, NULL), "user");
+  BAD(sinew_all_reduce(all, in, out, 1, SINEW_F32, SINEW_USER, NULL, NULL),
+      "no function: expected CallOptions::user, in C the member reduce");
   BAD(sinew_all_reduce(all, in, out, SIZE_MAX, SINEW_F32, SINEW_SUM, NULL, NULL), "address space");
   BAD(sinew_all_reduce(all, in, out, SIZE_MAX / 4, SINEW_F32, SINEW_SUM, NULL, NULL), "address space");
   BAD(sinew_all_gather(all, in, out, SIZE_MAX / 2, SINEW_U8, NULL, NULL), "");
@@ -243,6 +244,34 @@ static void refuse_worlds(void) {
   BAD(sinew_world_free(&world), "the World is the null handle");
 }
 
+/// A wait without seconds ends at the configured timeout, and says which call it was.
+static void end_waits_at_the_timeout(void) {
+  const char* config[] = {"SINEW_TIMEOUT=50ms"};
+  sinew_world_options options = SINEW_WORLD_OPTIONS_INIT;
+  options.config = config;
+  options.config_count = 1;
+  sinew_world world = {0};
+  sinew_communicator all = {0};
+  OK(sinew_world_from_environment(&options, &world));
+  OK(sinew_world_communicator(world, &all));
+  for (int way = 0; way < 4; ++way) {
+    sinew_communicator part = {0};
+    sinew_work works[2] = {{0}};
+    int source = 7;
+    OK(sinew_communicator_split(all, 0, 0, "late", NULL, &part));
+    for (int k = 0; k < 2; ++k) OK(sinew_recv(part, in, 4, 0, 1, SINEW_OPTIONS(.label = "never sent"), &works[k]));
+    const sinew_status status = way == 0   ? sinew_wait(&works[0])
+                                : way == 1 ? sinew_wait_for(&works[0], 0)
+                                : way == 2 ? sinew_wait_source(&works[0], -1, &source)
+                                           : sinew_wait_all(works, 2, 0);
+    REFUSED(status, SINEW_TIMEOUT, "for never sent");
+    REQUIRE(works[0].id == 0 && (works[1].id == 0) == (way == 3) && source == (way == 2 ? -1 : 7));
+    if (way != 3) REFUSED(sinew_wait(&works[1]), SINEW_TIMEOUT, "");
+    OK(sinew_communicator_free(&part));
+  }
+  OK(sinew_world_free(&world));
+}
+
 static void refuse_in_child(sinew_world world, sinew_communicator all) {
   sinew_work work = {0};
   sinew_communicator part = {0};
@@ -403,6 +432,7 @@ int main(void) {
     OK(sinew_world_free(&world));
   }
   refuse_worlds();
+  end_waits_at_the_timeout();
   printf("%ld checks\n", checks_made());
   return 0;
 }

@@ -205,7 +205,8 @@ TEST(Arguments, OfPlansAreRefused_WhenNoCallCanHaveThem) {
     CollectiveDesc desc{.collective = Collective::Broadcast, .dtype = DType::F32, .root = 5, .count = 4};
     EXPECT_EQ(complaint([&] { (void)all.plan(desc); }), "broadcast: root is 5, expected 0 to 1");
     desc = {.collective = Collective::AllReduce, .dtype = DType::F32, .op = ReduceOp::User, .count = 4};
-    EXPECT_EQ(complaint([&] { (void)all.plan(desc); }), "all_reduce: operator user needs CallOptions::user");
+    EXPECT_EQ(complaint([&] { (void)all.plan(desc); }),
+              "all_reduce: operator user has no function: expected CallOptions::user, in C the member reduce");
     desc = {.collective = Collective::AllReduce, .dtype = static_cast<DType>(99), .count = 4};
     EXPECT_THAT(complaint([&] { (void)all.plan(desc); }), HasSubstr("all_reduce: dtype is 99"));
   });
