@@ -131,19 +131,37 @@ nb::object attribute(nb::handle object, const char* name) {
   return nb::steal(found);
 }
 
-/// The name of the object's dtype, such as "bfloat16". Empty: it has none.
+/// The name of a dtype, such as "bfloat16". A dtype of NumPy has it as `name`. The type of a NumPy element has it as
+/// `__name__`. A dtype of PyTorch is printed as "torch.bfloat16".
+std::string name_of_dtype(nb::handle dtype) {
+  const nb::object name = attribute(dtype, PyType_Check(dtype.ptr()) ? "__name__" : "name");
+  return nb::cast<std::string>(name && PyUnicode_Check(name.ptr()) ? nb::str(name) : nb::str(dtype));
+}
+
+/// The name of the object's dtype. Empty: it has none.
 std::string dtype_name(nb::handle object) {
   const nb::object dtype = attribute(object, "dtype");
-  if (!dtype) return {};
-  const nb::object name = attribute(dtype, "name");
-  return nb::cast<std::string>(name && PyUnicode_Check(name.ptr()) ? nb::str(name) : nb::str(dtype));
+  return dtype ? name_of_dtype(dtype) : std::string();
+}
+
+/// True for a dtype of NumPy whose elements have the bytes in the other order than this machine.
+bool has_other_byte_order(nb::handle dtype) {
+  const nb::object is_native = attribute(dtype, "isnative");
+  return is_native && is_native.is(nb::handle(Py_False));
 }
 
 }  // namespace
 
-Element element_of_name(std::string_view call, std::string_view name) {
-  if (const auto element = find_name(name)) return *element;
-  if (const auto dtype = dtype_from_name(name)) return {*dtype};
+Element element_of_dtype(std::string_view call, nb::handle dtype) {
+  const std::string name = name_of_dtype(dtype);
+  if (has_other_byte_order(dtype))
+    reject(call, fmt::format("dtype {} has the other byte order than this machine", name));
+  constexpr std::string_view kOfTorch = "torch.";
+  std::string_view plain = name;
+  if (plain.starts_with(kOfTorch)) plain.remove_prefix(kOfTorch.size());
+  if (plain.ends_with('_')) plain.remove_suffix(1);  // numpy.bool_ has that name before NumPy 2
+  if (const auto element = find_name(plain)) return *element;
+  if (const auto own = dtype_from_name(plain)) return {*own};
   reject(call, fmt::format("dtype is '{}', {}", name, kExpectedDTypes));
 }
 
@@ -220,8 +238,12 @@ class Exporter {
     if (element) [[likely]]
       return;
     const std::string name = dtype_name(object_);
-    result.reason_ = fmt::format("{}: {} has dtype {}, {}", argument_.call, argument_.name, name.empty() ? shown : name,
-                                 kExpectedDTypes);
+    const nb::object dtype = attribute(object_, "dtype");
+    const char* const expected = dtype && has_other_byte_order(dtype)
+                                     ? "whose byte order is not this machine's; pass a copy in native byte order"
+                                     : kExpectedDTypes;
+    result.reason_ =
+        fmt::format("{}: {} has dtype {}, {}", argument_.call, argument_.name, name.empty() ? shown : name, expected);
   }
 
   /// NumPy gives no format for dtypes of ml_dtypes. A view of unsigned numbers of the same width shows the memory.

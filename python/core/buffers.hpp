@@ -22,9 +22,10 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-/// "float32", "bfloat16", "complex64": the names of NumPy and ml_dtypes. sinew's own names are taken, too.
+/// The element of a name such as "float32", "bfloat16" or "complex64". The names of sinew are taken, too. An object
+/// with such a name may be given instead: a dtype of NumPy, ml_dtypes or PyTorch, or the type of a NumPy element.
 /// Errors: InvalidArgument, which lists the names.
-Element element_of_name(std::string_view call, std::string_view name);
+Element element_of_dtype(std::string_view call, nb::handle dtype);
 /// The name that NumPy or ml_dtypes gives this dtype.
 const char* numpy_name(DType dtype) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "../sinew/csrc/unknown_lines.hpp"
 #include "python.hpp"
 
 namespace sinew::python {
@@ -27,7 +28,7 @@ const char* class_name(Code code) {
 }  // namespace
 
 nb::object exception_of(const Status& status) {
-  const std::string_view message = status.message();
+  const std::string message = with_hint_at_lines(status.message());
   return nb::module_::import_("sinew._errors")
       .attr(class_name(status.code()))(nb::str(message.data(), message.size()), status.rank());
 }

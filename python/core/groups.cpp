@@ -152,6 +152,14 @@ A rank whose color is below 0 gets an empty communicator of size 0. All ranks ca
       .def(
           "close", [](const PyCommunicator& self) { self.members()->close(); },
           "Waits for the calls in flight and ends the communicator on this rank. That of a World ends with the World.")
+      .def("__repr__",
+           [](const PyCommunicator& self) {
+             const Members& members = *self.members();
+             if (members.size() == 0) return std::string("<sinew.Communicator: empty>");
+             const bool is_closed = members.is_closed() || !members.session().is_open();
+             return fmt::format("<sinew.Communicator: rank {} of {}{}>", members.rank(), members.size(),
+                                is_closed ? ", closed" : "");
+           })
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Communicator"))
       .def(

@@ -57,7 +57,7 @@ PyPlan plan(const PyCommunicator& self, nb::handle collective, std::uint64_t cou
   const std::string_view name = text_of(kCall, "collective", collective);
   const auto which = collective_from_name(name);
   if (!which) reject(kCall, fmt::format("collective is '{}', expected a name such as all_reduce", name));
-  const Element element = element_of_name(kCall, text_of(kCall, "dtype", dtype));
+  const Element element = element_of_dtype(kCall, dtype);
   if (count > PTRDIFF_MAX / 16) reject(kCall, fmt::format("count is {}, more than an address space has", count));
   Operator how = operator_of(kCall, op, element);
   const auto all = whole_numbers({kCall, "counts"}, counts, element.lanes);
@@ -142,6 +142,13 @@ void bind_plans(nb::module_& m, CommunicatorClass& c) {
           "explain", [](const PyPlan& self) { return self.plan().explain(); },
           "All candidates as text, with the source of the numbers.")
       .def("to_json", [](const PyPlan& self) { return self.plan().to_json(); })
+      .def("__repr__",
+           [](const PyPlan& self) {
+             const std::string text = self.plan().explain();
+             const Candidate& chosen = self.plan().chosen();
+             return fmt::format("<sinew.Plan: {}, by {} over {}>", text.substr(0, text.find('\n')), chosen.algorithm,
+                                chosen.transport);
+           })
       .def("run", &run<Now>, nb::arg("data") = nb::none(), nb::arg("out") = nb::none(), nb::kw_only(),
            nb::arg("timeout") = nb::none(), nb::arg("label") = nb::none(), nb::arg("after") = nb::none(),
            nb::sig("def run(self, data: Array | None = None, out: Array | None = None, *, " SINEW_MESSAGE_OPTIONS
@@ -152,20 +159,21 @@ void bind_plans(nb::module_& m, CommunicatorClass& c) {
            nb::sig("def start(self, data: Array | None = None, out: Array | None = None, *, " SINEW_MESSAGE_OPTIONS
                    ") -> Work"),
            "Starts run() and returns its Work.");
-  c.def("plan", &plan, nb::arg("collective"), nb::arg("count") = 0, nb::arg("dtype") = "float32", nb::kw_only(),
-        nb::arg("op") = "sum", nb::arg("root") = 0, nb::arg("counts") = nb::none(),
-        nb::arg("displacements") = nb::none(), nb::arg("largest_bytes") = 0, nb::arg("factor") = 1.0,
-        nb::arg("determinism") = nb::none(), nb::arg("codec") = nb::none(), nb::arg("device") = -1,
-        nb::sig(
-            "def plan(self, collective: str, count: int = 0, dtype: str = 'float32', *, op: Op = 'sum', root: int = 0, "
-            "counts: collections.abc.Sequence[int] | None = None, displacements: collections.abc.Sequence[int] | None "
-            "= None, largest_bytes: int = 0, factor: float = 1.0, determinism: Determinism | None = None, codec: Codec "
-            "| None = None, device: int = -1) -> Plan"),
-        R"(Plans a call without running it. No messages are exchanged, and the plan is equal on all ranks.
+  c.def(
+      "plan", &plan, nb::arg("collective"), nb::arg("count") = 0, nb::arg("dtype") = "float32", nb::kw_only(),
+      nb::arg("op") = "sum", nb::arg("root") = 0, nb::arg("counts") = nb::none(), nb::arg("displacements") = nb::none(),
+      nb::arg("largest_bytes") = 0, nb::arg("factor") = 1.0, nb::arg("determinism") = nb::none(),
+      nb::arg("codec") = nb::none(), nb::arg("device") = -1,
+      nb::sig(
+          "def plan(self, collective: str, count: int = 0, dtype: DType = 'float32', *, op: Op = 'sum', root: int = 0, "
+          "counts: collections.abc.Sequence[int] | None = None, displacements: collections.abc.Sequence[int] | None "
+          "= None, largest_bytes: int = 0, factor: float = 1.0, determinism: Determinism | None = None, codec: Codec "
+          "| None = None, device: int = -1) -> Plan"),
+      R"(Plans a call without running it. No messages are exchanged, and the plan is equal on all ranks.
 
 `count` is in elements: those of the array for all_reduce, broadcast and reduce, those that each rank gives for
 all_gather and gather, those that each rank receives for reduce_scatter and scatter, those for each peer for
-all_to_all.)");
+all_to_all. `dtype` is a name such as "float32", or a dtype of NumPy, ml_dtypes or PyTorch.)");
 }
 
 }  // namespace sinew::python

@@ -44,7 +44,9 @@ struct WorldArguments {
 WorldOptions options_of(const WorldArguments& given) {
   WorldOptions options;
   if (!given.config.is_none()) {
-    if (!nb::isinstance<Config>(given.config)) reject("World", "config is no sinew.Config");
+    if (!nb::isinstance<Config>(given.config))
+      reject("World", fmt::format("config is a {}, expected a sinew.Config",
+                                  nb::cast<std::string>(nb::type_name(given.config.type()))));
     options.config = *nb::inst_ptr<Config>(given.config);
   }
   const std::string threads = PyUnicode_Check(given.threads.ptr()) ? nb::cast<std::string>(given.threads) : "";
@@ -243,6 +245,11 @@ Calls of this World end, and this World is closed.)")
       .def(
           "close", [](const PyWorld& self) { self.session()->close(); },
           "Waits for the calls in flight, and ends the World and its communicators.")
+      .def("__repr__",
+           [](const PyWorld& self) {
+             return fmt::format("<sinew.World: rank {} of {}{}>", self.all()->rank(), self.all()->size(),
+                                self.session()->is_open() ? "" : ", closed");
+           })
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> World"))
       .def(

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sinew._errors import Error
 from sinew._objects import Objects
-from sinew._types import Array, Codec, Determinism, Op
+from sinew._types import Array, Codec, Determinism, DType, Op
 
 def library_version() -> str:
     """The version of the libraries that are loaded."""
@@ -382,6 +382,8 @@ class Communicator:
         Waits for the calls in flight and ends the communicator on this rank. That of a World ends with the World.
         """
 
+    def __repr__(self) -> str: ...
+
     def __enter__(self) -> Communicator: ...
 
     def __exit__(self, type: type[BaseException] | None, value: BaseException | None, traceback: types.TracebackType | None) -> None: ...
@@ -544,13 +546,13 @@ class Communicator:
     def start_group(self, messages: Sequence[Message], *, timeout: float | datetime.timedelta | None = None, label: str | None = None, after: int | None = None) -> Work:
         """Starts group() and returns its Work."""
 
-    def plan(self, collective: str, count: int = 0, dtype: str = 'float32', *, op: Op = 'sum', root: int = 0, counts: Sequence[int] | None = None, displacements: Sequence[int] | None = None, largest_bytes: int = 0, factor: float = 1.0, determinism: Determinism | None = None, codec: Codec | None = None, device: int = -1) -> Plan:
+    def plan(self, collective: str, count: int = 0, dtype: DType = 'float32', *, op: Op = 'sum', root: int = 0, counts: Sequence[int] | None = None, displacements: Sequence[int] | None = None, largest_bytes: int = 0, factor: float = 1.0, determinism: Determinism | None = None, codec: Codec | None = None, device: int = -1) -> Plan:
         """
         Plans a call without running it. No messages are exchanged, and the plan is equal on all ranks.
 
         `count` is in elements: those of the array for all_reduce, broadcast and reduce, those that each rank gives for
         all_gather and gather, those that each rank receives for reduce_scatter and scatter, those for each peer for
-        all_to_all.
+        all_to_all. `dtype` is a name such as "float32", or a dtype of NumPy, ml_dtypes or PyTorch.
         """
 
 class CallStats:
@@ -668,6 +670,8 @@ class Plan:
 
     def to_json(self) -> str: ...
 
+    def __repr__(self) -> str: ...
+
     def run(self, data: Array | None = None, out: Array | None = None, *, timeout: float | datetime.timedelta | None = None, label: str | None = None, after: int | None = None) -> None:
         """Makes the call that is planned. Without `out` it works in `data`."""
 
@@ -757,6 +761,8 @@ class World:
         """
         Waits for the calls in flight, and ends the World and its communicators.
         """
+
+    def __repr__(self) -> str: ...
 
     def __enter__(self) -> World: ...
 

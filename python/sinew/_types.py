@@ -20,6 +20,16 @@ class SupportsDLPack(Protocol):
 
 Array: TypeAlias = Union[SupportsBuffer, SupportsDLPack]
 
+
+class SupportsItemsize(Protocol):
+    """A dtype of NumPy or PyTorch."""
+
+    @property
+    def itemsize(self) -> int: ...
+
+
+DType: TypeAlias = Union[str, type[Any], SupportsItemsize]
+
 Op: TypeAlias = Union[
     Literal["sum", "prod", "product", "min", "max", "avg", "average", "premulsum", "band", "bor", "bxor"],
     Callable[[Any, Any], Any],

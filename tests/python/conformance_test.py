@@ -265,6 +265,40 @@ class Conformance(unittest.TestCase):
 
         self.each(body)
 
+    def test_plans_take_a_dtype_by_its_name_and_as_an_object(self):
+        class OfTorch:  # as PyTorch prints its dtypes, which have no name
+            def __str__(self):
+                return "torch.bfloat16"
+
+        with sinew.World() as world:
+            c = world.communicator
+            for name in DTYPES:
+                for given in (name, dtype(name), dtype(name).type):
+                    data = values(name, 5, 0)
+                    c.plan("all_reduce", 5, given).run(data)
+                    equal(data, values(name, 5, 0))
+            c.plan("all_reduce", 5, OfTorch()).run(values("bfloat16", 5, 0))
+
+    def test_objects_show_rank_size_and_state(self):
+        def rank(world):
+            c = world.communicator
+            where = f"rank {c.rank} of {c.size}"
+            self.assertEqual((repr(world), repr(c)), (f"<sinew.World: {where}>", f"<sinew.Communicator: {where}>"))
+            plan = c.plan("all_reduce", 5, np.float64)
+            self.assertEqual(
+                repr(plan),
+                f"<sinew.Plan: {plan.explain().splitlines()[0]}, by {plan.chosen.algorithm} over {plan.chosen.transport}>",
+            )
+            half = c.split(-1 if c.rank == 0 else 0)
+            self.assertEqual(repr(half), "<sinew.Communicator: empty>" if c.rank == 0 else f"<sinew.Communicator: rank {c.rank - 1} of {c.size - 1}>")
+            half.close()
+            if c.rank > 0:
+                self.assertEqual(repr(half), f"<sinew.Communicator: rank {c.rank - 1} of {c.size - 1}, closed>")
+            world.close()
+            self.assertEqual((repr(world), repr(c)), (f"<sinew.World: {where}, closed>", f"<sinew.Communicator: {where}, closed>"))
+
+        in_threads(3, rank)
+
     def test_functions_of_python_reduce_every_dtype(self):
         def rank(world):
             c = world.communicator

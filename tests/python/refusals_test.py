@@ -56,7 +56,8 @@ class Refusals(unittest.TestCase):
         expected = "expected bool, int8 to int64"
         self.refused(lambda: self.c.all_reduce(np.array(["a"])), "data has dtype str", expected)
         self.refused(lambda: self.c.all_reduce(np.ones(1, np.longdouble)), np.dtype(np.longdouble).name, expected)
-        self.refused(lambda: self.c.all_reduce(np.ones(1, ">f4")), expected)
+        self.refused(lambda: self.c.all_reduce(np.ones(1, ">f4")), "data has dtype float32, whose byte order is not this machine's")
+        self.refused(lambda: self.c.plan("all_reduce", 1, np.dtype(">f4")), "dtype float32 has the other byte order")
         self.refused(lambda: self.c.all_reduce(np.array(["2020-01-01"], "M8[D]")), "datetime64", expected)
         self.refused(lambda: self.c.all_reduce(np.ones(1, ml_dtypes.float8_e4m3b11fnuz)), "float8_e4m3b11fnuz", expected)
         self.refused(lambda: self.c.all_gather(np.ones(1, "f4"), np.ones(1, "f8")), "float32 and float64", "equal ones")
@@ -121,6 +122,9 @@ class Refusals(unittest.TestCase):
         self.refused(lambda: self.c.all_reduce(np.ones(1), timeout="soon"), "timeout is a str")
         self.refused(lambda: self.c.plan("all_sum", 3), "collective is 'all_sum'")
         self.refused(lambda: self.c.plan("all_reduce", 3, "f3"), "dtype is 'f3'")
+        self.refused(lambda: self.c.plan("all_reduce", 3, np.longdouble), "dtype is 'longdouble'", "expected bool")
+        self.refused(lambda: self.c.plan(np.float32, 3), "collective is a type, expected a name")
+        self.refused(lambda: sinew.World(config={"SINEW_TIMEOUT": "5s"}), "config is a dict, expected a sinew.Config")
         self.refused(lambda: sinew.World(threads="many"), "threads is 'many'")
         self.refused(lambda: self.c.group([3]), "messages[0] is no Message")
         self.refused(lambda: self.c.send(np.ones(1), 4), "to_rank is 4")
@@ -233,6 +237,20 @@ class Refusals(unittest.TestCase):
         for said in in_threads(2, rank):
             self.assertIn("all_reduce", said)
             self.assertIn("broadcast", said)
+            self.assertIn("(with SINEW_PYTHON_SITES=1 calls are named by their lines of Python)", said)
+
+    def test_mismatch_names_the_lines_of_all_ranks_where_that_is_asked_for(self):
+        config = sinew.Config()
+        config.python_sites = True
+
+        def rank(world):
+            with self.assertRaises(sinew.Mismatch) as refusal:
+                world.communicator.all_reduce(np.ones(2 + world.rank))
+            return str(refusal.exception)
+
+        for said in in_threads(2, rank, config=config):
+            self.assertEqual(said.count("at refusals_test.py:"), 2, said)
+            self.assertNotIn("SINEW_PYTHON_SITES", said)
 
     def test_late_rank_is_a_timeout_that_names_it_and_the_line(self):
         def rank(world):

@@ -209,8 +209,22 @@ class Programs(unittest.TestCase):
 
     def test_wrong_name_is_said(self):
         ran = self.python("-m", "sinew", "walk")
-        self.assertEqual(ran.returncode, 1)
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
         self.assertIn("'walk' was asked for, expected one of run, bench, info", ran.stderr)
+        ran = self.python("-m", "sinew")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("nothing was asked for, expected one of run, bench, info", ran.stderr)
+
+    def test_help_and_version_are_said(self):
+        for asked in ("-h", "--help", "help"):
+            ran = self.python("-m", "sinew", asked)
+            self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+            for name in ("run", "bench", "info"):
+                self.assertRegex(ran.stdout, rf"\n  {name} +\w")
+        ran = self.python("-m", "sinew", "--version")
+        self.assertEqual((ran.returncode, ran.stderr), (0, ""))
+        self.assertEqual(ran.stdout, self.python("-m", "sinew.info", "--version").stdout)
+        self.assertTrue(ran.stdout.startswith("sinew "), ran.stdout)
 
     def test_launcher_starts_python(self):
         program = "import sinew\nwith sinew.World() as w: print(w.communicator.objects.all_gather(w.rank))"

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "../../csrc/unknown_lines.hpp"
+
 namespace sinew::torch_backend {
 namespace {
 
@@ -10,9 +12,7 @@ c10::SourceLocation here(const char* function) { return {function, __FILE__, sta
 }  // namespace
 
 c10::DistBackendError error_of(const Status& status, const std::string& doing) {
-  std::string verdict(status.message());
-  if (verdict.find("at a place that is not known") != std::string::npos)
-    verdict += " (with SINEW_PYTHON_SITES=1 calls are named by their lines of Python)";
+  const std::string verdict = python::with_hint_at_lines(status.message());
   const std::string text = status.code() == Code::Timeout
                                ? c10::str("Timed out in ", doing, ": ", verdict)
                                : c10::str(doing, " failed: ", verdict, " [", name_of(status.code()), "]");
