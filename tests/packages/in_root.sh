@@ -139,6 +139,9 @@ for transport in ucx ofi; do
   check "the wheel's sinew-bench over $transport" measures sinew-run -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8 --transport $transport
 done
 check "the wheel's sinew-bench under mpirun" measures mpirun -n 2 sinew-bench all_reduce -b 8 -e 4KiB -f 8
+check "the wheel names its licence and has its text" bash -euc "
+  $venv/bin/pip show sinew | grep -qx 'License: Apache-2.0'
+  $venv/bin/pip show --files sinew | grep -q 'dist-info/licenses/LICENSE'"
 check "Python imports the wheel's package" says '^[0-9.]+$' python3 -c 'import sinew; import sinew._libraries as l; l.load(); print(sinew.__version__)'
 check "pip installs NumPy" "$venv/bin/pip" install --quiet --no-index --no-deps --find-links /src/wheel numpy
 check "a program in Python on 3 ranks" sinew-run -n 3 "$venv/bin/python" /src/programs/python/all_reduce.py
