@@ -24,8 +24,9 @@ SINEW_C_API sinew_status sinew_test(sinew_work* work);
 /// was received. It becomes -1 for other calls.
 SINEW_C_API sinew_status sinew_wait_source(sinew_work* work, double seconds, int* source);
 /// Waits for all calls. Passes over null handles. Returns the first failure in the order of the works. Returns
-/// SINEW_PENDING if `seconds` pass first: the works that have not ended stay. At 0 or below it waits for each as
-/// sinew_wait() does.
+/// SINEW_PENDING if `seconds` pass first: then all works stay, also those that have ended. At 0 or below it waits for
+/// each as sinew_wait() does.
+/// Errors: SINEW_INVALID_ARGUMENT if a work is there twice.
 SINEW_C_API sinew_status sinew_wait_all(sinew_work* works, size_t count, double seconds);
 
 /// `*done` becomes 1 if the call has ended, otherwise 0. Makes no progress.

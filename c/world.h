@@ -15,7 +15,7 @@ typedef struct sinew_world_options {
   int count_sent;         ///< not 0: count the bytes that sinew_world_sent_bytes() returns
   int unused;             ///< 0
   const void* secret;     ///< the job's secret, by which connections authenticate
-  size_t secret_bytes;    ///< 0: the launcher's secret, or none if all ranks are on one host
+  size_t secret_bytes;    ///< at most 1 MiB; 0: the launcher's secret, or none if all ranks are on one host
   /// Settings such as "SINEW_TIMEOUT=30s". They overrule the variables of the environment with the same names.
   const char* const* config;
   size_t config_count;

@@ -1,6 +1,13 @@
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include <sinew/c/border/arguments.hpp>
 #include <sinew/c/border/last_error.hpp>
@@ -29,6 +36,18 @@ Status end_work(const char* function, sinew_work& work, Ask&& ask) {
 template <class Ask>
 sinew_status end_reported(const char* function, sinew_work* work, Ask&& ask) noexcept {
   return guarded([&] { return report(end_work(function, require_pointer(function, "work", work), ask)); });
+}
+
+/// Errors: InvalidArgument if a handle is there twice. Null handles may be.
+void require_different(const char* function, std::span<const sinew_work> works) {
+  std::vector<std::uint64_t> ids;
+  for (const sinew_work& work : works) {
+    if (work.id != 0) ids.push_back(work.id);
+  }
+  std::ranges::sort(ids);
+  const auto twice = std::ranges::adjacent_find(ids);
+  if (twice != ids.end())
+    reject(function, fmt::format("works has the handle {:#x} twice, expected each work once", *twice));
 }
 
 /// Waits to the end as Work::get() does, which ends the communicator after the configured timeout.
@@ -76,11 +95,20 @@ sinew_status sinew_wait_all(sinew_work* works, size_t count, double seconds) {
     const char* const function = "sinew_wait_all";
     const Deadline deadline = deadline_of(function, "seconds", seconds);
     if (count != 0) require_pointer(function, "works", works);
+    const std::span all(works, count);
+    require_different(function, all);
+    // All works stay until the last call has ended. Otherwise a failure would be gone when the caller waits again.
+    for (const sinew_work& work : all) {
+      if (work.id == 0 || !deadline.given()) continue;
+      Taken<WorkEntry> taken(function, work.id);
+      if (taken.in_child()) reject_child(function);
+      if (taken->work.wait(deadline).code() == Code::Pending) return SINEW_PENDING;
+    }
     Status first;
-    for (size_t i = 0; i < count; ++i) {
-      if (works[i].id == 0) continue;
-      Status status = end_work(function, works[i], [&](Work& w) { return wait_until(w, deadline); });
-      if (status.code() == Code::Pending) return SINEW_PENDING;
+    for (sinew_work& work : all) {
+      if (work.id == 0) continue;
+      Status status =
+          end_work(function, work, [&](Work& w) { return deadline.given() ? w.wait() : wait_to_the_end(w); });
       if (first.ok()) first = std::move(status);
     }
     return report(first);

@@ -23,6 +23,9 @@ struct sinew_gathered {
 
 namespace {
 
+/// A secret is short. A number beyond this is no length of one, such as an uninitialized variable.
+constexpr std::size_t kLongestSecret = std::size_t{1} << 20;
+
 WorldOptions options_of(const char* function, const sinew_world_options* given) {
   WorldOptions options;
   if (given == nullptr) return options;
@@ -33,6 +36,8 @@ WorldOptions options_of(const char* function, const sinew_world_options* given) 
   if (given->secret_bytes != 0) {
     const auto* first = static_cast<const std::byte*>(given->secret);
     require_pointer(function, "secret", first);
+    if (given->secret_bytes > kLongestSecret)
+      reject(function, fmt::format("secret_bytes is {}, expected at most {}", given->secret_bytes, kLongestSecret));
     options.secret.assign(first, first + given->secret_bytes);
   }
   if (given->config_count != 0) require_pointer(function, "config", given->config);

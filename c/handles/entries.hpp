@@ -111,7 +111,10 @@ struct WorldEntry {
     world.reset();
     transports.clear();
   }
-  void forget() noexcept { static_cast<void>(world.release()); }
+  void forget() noexcept {
+    static_cast<void>(world.release());
+    bias.forget();
+  }
 };
 
 }  // namespace sinew::c

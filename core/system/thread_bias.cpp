@@ -87,4 +87,9 @@ bool ThreadBias::take_away() noexcept {
   return !inside;
 }
 
+void ThreadBias::forget() noexcept {
+  owner_.store(nullptr, std::memory_order_relaxed);
+  if (thread_mark != nullptr && thread_mark->inside.load(std::memory_order_relaxed) == this) leave();
+}
+
 }  // namespace sinew

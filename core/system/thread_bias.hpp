@@ -52,6 +52,9 @@ class ThreadBias {
 
   /// Takes the bias away for good. Returns false, and leaves the bias, if its thread is inside.
   bool revoke() noexcept { return owner_.load(std::memory_order_acquire) == nullptr || take_away(); }
+  /// Takes the bias away in a child of fork, even if its thread was inside when the process forked. That thread may be
+  /// the one that forked. Otherwise it is not there in the child.
+  SINEW_API void forget() noexcept;
 
  private:
   SINEW_API bool take_away() noexcept;

@@ -48,12 +48,14 @@ std::optional<Element> find_name(std::string_view name) noexcept {
   return std::nullopt;
 }
 
-constexpr DType whole(bool is_signed, Py_ssize_t bytes) noexcept {
+/// Nothing for widths that no dtype has, such as 3 bytes.
+constexpr std::optional<Element> whole(bool is_signed, Py_ssize_t bytes) noexcept {
   switch (bytes) {
-    case 1: return is_signed ? DType::I8 : DType::U8;
-    case 2: return is_signed ? DType::I16 : DType::U16;
-    case 4: return is_signed ? DType::I32 : DType::U32;
-    default: return is_signed ? DType::I64 : DType::U64;
+    case 1: return Element{is_signed ? DType::I8 : DType::U8};
+    case 2: return Element{is_signed ? DType::I16 : DType::U16};
+    case 4: return Element{is_signed ? DType::I32 : DType::U32};
+    case 8: return Element{is_signed ? DType::I64 : DType::U64};
+    default: return std::nullopt;
   }
 }
 
@@ -74,14 +76,14 @@ std::optional<Element> element_of_format(const char* format, Py_ssize_t itemsize
     case 'i':
     case 'l':
     case 'q':
-    case 'n': return Element{whole(true, itemsize)};
+    case 'n': return whole(true, itemsize);
     case 'c':
     case 'B':
     case 'H':
     case 'I':
     case 'L':
     case 'Q':
-    case 'N': return Element{whole(false, itemsize)};
+    case 'N': return whole(false, itemsize);
     case 'e': return Element{DType::F16};
     case 'f': return Element{DType::F32};
     case 'd': return Element{DType::F64};
@@ -104,8 +106,8 @@ std::optional<Element> element_of_dlpack(nb::dlpack::dtype t) noexcept {
   if (t.lanes != 1) return std::nullopt;
   switch (static_cast<nb::dlpack::dtype_code>(t.code)) {
     case Bool: return t.bits == 8 ? std::optional(Element{DType::Bool}) : std::nullopt;
-    case Int: return t.bits % 8 == 0 && t.bits <= 64 ? std::optional(Element{whole(true, t.bits / 8)}) : std::nullopt;
-    case UInt: return t.bits % 8 == 0 && t.bits <= 64 ? std::optional(Element{whole(false, t.bits / 8)}) : std::nullopt;
+    case Int: return t.bits % 8 == 0 ? whole(true, t.bits / 8) : std::nullopt;
+    case UInt: return t.bits % 8 == 0 ? whole(false, t.bits / 8) : std::nullopt;
     case Float:
       if (t.bits == 16) return Element{DType::F16};
       if (t.bits == 32) return Element{DType::F32};
@@ -246,16 +248,14 @@ class Exporter {
         fmt::format("{}: {} has dtype {}, {}", argument_.call, argument_.name, name.empty() ? shown : name, expected);
   }
 
-  /// NumPy gives no format for dtypes of ml_dtypes. A view of unsigned numbers of the same width shows the memory.
+  /// NumPy gives no format for dtypes of ml_dtypes, and none for dates. A view of the same memory has a format.
   Exported without_format() {
     const std::string why = take_error_text();
     const std::string name = dtype_name(object_);
     const auto element = find_name(name);
-    const nb::object view = name.empty() ? nb::object() : attribute(object_, "view");
-    if (element && view) {
-      const nb::object bits = view(element->dtype == DType::BF16 ? "uint16" : "uint8");
-      Exported result;
-      if (PyObject_GetBuffer(bits.ptr(), &result.view_, PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
+    Exported result;
+    if (const nb::object bytes = name.empty() ? nb::object() : view_of_bytes()) {
+      if (PyObject_GetBuffer(bytes.ptr(), &result.view_, PyBUF_STRIDES | PyBUF_FORMAT) == 0) {
         take(result, element);
         return result;
       }
@@ -267,6 +267,16 @@ class Exporter {
     refuse(fmt::format("is a {} that shows no memory: {}", name_of_type(object_), why));
   }
 
+  /// NumPy's view of the array as elements without a meaning. Null if there is none, as of an array with objects.
+  nb::object view_of_bytes() const {
+    const nb::object dtype = attribute(object_, "dtype");
+    const nb::object bytes = dtype ? attribute(dtype, "itemsize") : nb::object();
+    if (!bytes || PyLong_Check(bytes.ptr()) == 0) return {};
+    PyObject* view = PyObject_CallMethod(object_.ptr(), "view", "N", PyUnicode_FromFormat("V%S", bytes.ptr()));
+    if (view == nullptr) PyErr_Clear();
+    return nb::steal(view);
+  }
+
   Exported by_dlpack() const {
     if (!attribute(object_, "__dlpack__"))
       refuse(fmt::format("is a {}, expected an array: an object with the buffer protocol or with __dlpack__",
@@ -276,12 +286,18 @@ class Exporter {
 
   template <class Array>
   Exported from_dlpack() const {
+    const nb::object capsule = dlpack_capsule();
     Array array;
-    if (!nb::try_cast(object_, array, false)) refuse_dlpack();
+    if (!nb::try_cast(capsule, array, false)) {
+      PyErr_Clear();
+      if (writes_) refuse_read_only();
+      refuse(fmt::format("is a {} whose DLPack capsule cannot be read", name_of_type(object_)));
+    }
+    const std::int64_t elements = count_elements(array);
     std::int64_t next = 1;
     for (std::size_t i = array.ndim(); i-- > 0;) {
       const auto extent = static_cast<std::int64_t>(array.shape(i));
-      if (array.size() > 0 && extent != 1 && array.stride(i) != next) refuse_strides();
+      if (elements > 0 && extent != 1 && array.stride(i) != next) refuse_strides();
       next *= extent;
     }
     Exported result;
@@ -301,12 +317,49 @@ class Exporter {
     return result;
   }
 
-  [[noreturn]] void refuse_dlpack() const {
-    PyErr_Clear();
-    const nb::object capsule = nb::steal(PyObject_CallMethod(object_.ptr(), "__dlpack__", nullptr));
+  /// Errors: InvalidArgument for a shape that no memory has. Producers may give any numbers.
+  std::int64_t count_elements(const auto& array) const {
+    std::int64_t elements = 1;
+    bool fits = true;
+    for (std::size_t i = 0; i < array.ndim(); ++i) {
+      const auto extent = static_cast<std::int64_t>(array.shape(i));
+      fits =
+          fits && extent >= 0 && !__builtin_mul_overflow(elements, extent, &elements) && elements <= PTRDIFF_MAX / 16;
+    }
+    if (!fits) refuse("has a shape in DLPack that no memory has");
+    return elements;
+  }
+
+  /// The capsule of the object's __dlpack__. A writable one has a version, since older ones do not tell what is
+  /// read-only. Producers may know one of the two kinds only.
+  nb::object dlpack_capsule() const {
+    nb::object capsule = call_dlpack(writes_);
+    if (!capsule && (PyErr_ExceptionMatches(PyExc_BufferError) != 0 || PyErr_ExceptionMatches(PyExc_TypeError) != 0)) {
+      PyErr_Clear();
+      capsule = call_dlpack(!writes_);
+    }
     if (!capsule) refuse(fmt::format("is a {} that shows no memory: {}", name_of_type(object_), take_error_text()));
-    if (writes_) refuse_read_only();
-    refuse(fmt::format("is a {} whose DLPack capsule cannot be read", name_of_type(object_)));
+    if (PyCapsule_CheckExact(capsule.ptr()) == 0)
+      refuse(fmt::format("is a {} whose __dlpack__ returned a {}, expected a capsule", name_of_type(object_),
+                         name_of_type(capsule)));
+    // nanobind takes the capsule itself, and not the object, because it marks only such a capsule as used.
+    const char* name = PyCapsule_GetName(capsule.ptr());
+    const std::string_view kind = name == nullptr ? "" : name;
+    if (kind != "dltensor" && kind != "dltensor_versioned")
+      refuse(
+          fmt::format("is a {} whose __dlpack__ returned a capsule '{}', expected 'dltensor' or "
+                      "'dltensor_versioned': a capsule can be used once",
+                      name_of_type(object_), kind));
+    return capsule;
+  }
+
+  /// Null, with an exception of Python, if it raises.
+  nb::object call_dlpack(bool versioned) const {
+    static PyObject* const method = PyUnicode_InternFromString("__dlpack__");
+    static PyObject* const names = Py_BuildValue("(s)", "max_version");
+    static PyObject* const version = Py_BuildValue("(ii)", 1, 1);
+    PyObject* const arguments[] = {object_.ptr(), version};
+    return nb::steal(PyObject_VectorcallMethod(method, arguments, 1, versioned ? names : nullptr));
   }
 
   Argument argument_;

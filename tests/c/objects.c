@@ -266,6 +266,21 @@ void test_works(const job* j) {
   wait_until_told(&failed, 1);
   REQUIRE(failed.status == SINEW_ABORTED && strstr(failed.message, "on purpose") != NULL);
 
+  // A failure is not lost if sinew_wait_all() is called again, because another call had not ended.
+  sinew_work some[2] = {{0}};
+  sinew_communicator ended = {0};
+  OK(sinew_communicator_split(j->all, 0, 0, "has ended", NULL, &ended));
+  OK(sinew_recv(ended, &got, sizeof got, j->rank, 1, NULL, &some[0]));
+  OK(sinew_recv(j->all, &got, sizeof got, j->rank, 78, NULL, &some[1]));
+  OK(sinew_communicator_abort_here(ended, "before the other"));
+  REQUIRE(sinew_wait_all(some, 2, 0.05) == SINEW_PENDING);
+  REQUIRE(some[0].id != 0 && some[1].id != 0);
+  sinew_work doubled[3] = {some[0], {0}, some[0]};
+  REFUSED(sinew_wait_all(doubled, 3, 1), SINEW_INVALID_ARGUMENT, "twice, expected each work once");
+  OK(sinew_send(j->all, &sent, sizeof sent, j->rank, 78, NULL, NULL));
+  REFUSED(sinew_wait_all(some, 2, 30), SINEW_ABORTED, "before the other");
+  REQUIRE(some[0].id == 0 && some[1].id == 0);
+
   // A deadline ends the communicator. The error names the caller's line and label.
   sinew_communicator late = {0};
   OK(sinew_communicator_split(j->all, 0, 0, "late", NULL, &late));

@@ -204,6 +204,9 @@ static void refuse_worlds(void) {
   options = (sinew_world_options)SINEW_WORLD_OPTIONS_INIT;
   options.secret_bytes = 4;
   BAD(sinew_world_from_environment(&options, &world), "secret is a null pointer");
+  options.secret = "four";
+  options.secret_bytes = SIZE_MAX;
+  BAD(sinew_world_from_environment(&options, &world), "secret_bytes is 18446744073709551615, expected at most 1048576");
   options = (sinew_world_options)SINEW_WORLD_OPTIONS_INIT;
   options.config_count = 1;
   BAD(sinew_world_from_environment(&options, &world), "config is a null pointer");
@@ -307,6 +310,40 @@ static void refuse_in_child(sinew_world world, sinew_communicator all) {
   OK(sinew_memory_free(&memory));
   OK(sinew_communicator_free(&part));
   OK(sinew_barrier(all, NULL, NULL));
+}
+
+/// Forks within a call of `world`, and frees it in the child. The next World takes its place, and works.
+static void fork_within(sinew_status status, const char* message, int rank, void* context) {
+  (void)status, (void)message, (void)rank;
+  for (int threads = SINEW_THREADS_SINGLE; threads <= SINEW_THREADS_MULTIPLE; ++threads) {
+    fflush(NULL);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      sinew_world world = *(const sinew_world*)context;
+      sinew_communicator all = {0};
+      sinew_world_options options = SINEW_WORLD_OPTIONS_INIT;
+      options.threads = (sinew_threads)threads;
+      OK(sinew_world_free(&world));
+      OK(sinew_world_from_environment(&options, &world));
+      OK(sinew_world_communicator(world, &all));
+      OK(sinew_barrier(all, NULL, NULL));
+      OK(sinew_world_free(&world));
+      fflush(NULL);
+      _exit(0);
+    }
+    int ended = 0;
+    REQUIRE(waitpid(child, &ended, 0) == child && WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+  }
+}
+
+static void fork_within_a_call(sinew_world world, sinew_communicator all) {
+  sinew_work work = {0};
+  OK(sinew_barrier(all, NULL, &work));
+  // After the call has ended, sinew_work_then() calls the function itself.
+  OK(sinew_work_order(work, (sinew_stream){NULL, -1}, 30));
+  OK(sinew_work_then(work, fork_within, &world));
+  OK(sinew_wait(&work));
 }
 
 typedef struct receiver {
@@ -423,6 +460,7 @@ int main(void) {
     refuse_null_pointers(world, all);
     refuse_handles(world, all);
     refuse_in_child(world, all);
+    fork_within_a_call(world, all);
     if (threads == SINEW_THREADS_SINGLE) {
       refuse_threads_beside_the_maker(world, all);
       refuse_second_thread(world, all);

@@ -1,6 +1,6 @@
 // Two ranks in one thread, so that the other's flag is there before this one looks: what callgrind counts is one
-// all_reduce of 8 bytes and nothing of waiting. With --planted the call allocates, as a control. With --unnamed it has no
-// source line, as calls from other languages have none.
+// all_reduce of 8 bytes and nothing of waiting. With --planted the call allocates, as a control. With --unnamed it has
+// no source line, as calls from other languages have none.
 #include <array>
 #include <cstdio>
 #include <cstring>

@@ -44,12 +44,45 @@ class Host(unittest.TestCase):
             gc.collect()
             self.assertEqual(len(Tensor.exported), 0)
 
+    def test_wrong_producers_are_refused(self):
+        class Producer:
+            def __init__(self, make):
+                self.make = make
+
+            def __dlpack__(self, **_):
+                return self.make()
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+        data = np.ones(4)
+        twice = data.__dlpack__()
+
+        def raises():
+            raise KeyError("planted")
+
+        with sinew.World() as world:
+            world.communicator.all_reduce(Producer(lambda: twice))
+            for wrong, said in (
+                (Producer(lambda: twice), "capsule 'used_dltensor', expected .* used once"),
+                (Producer(lambda: None), "returned a NoneType, expected a capsule"),
+                (Producer(raises), "shows no memory: .*planted"),
+                (Tensor(data.ctypes.data, -1, "f", 64, data), "a shape in DLPack that no memory has"),
+                (Tensor(data.ctypes.data, 2**62, "f", 64, data), "a shape in DLPack that no memory has"),
+            ):
+                with self.assertRaisesRegex(sinew.InvalidArgument, said):
+                    world.communicator.all_reduce(wrong)
+        gc.collect()
+        self.assertEqual(Tensor.exported, {})
+
     def test_what_cannot_be_used_is_refused(self):
         with sinew.World() as world:
             data = np.ones(4)
             for wrong, said in (
                 (tensor(data, stride=2), "one piece"),
                 (Tensor(data.ctypes.data, 4, "f", 128, data), "DLPack's code 2 with 128 bits"),
+                (Tensor(data.ctypes.data, 8, "i", 24, data), "DLPack's code 0 with 24 bits"),
+                (Tensor(data.ctypes.data, 4, "u", 0, data), "DLPack's code 1 with 0 bits"),
                 (tensor(data, device=(8, 0)), "type 8"),
             ):
                 with self.assertRaisesRegex(sinew.InvalidArgument, said):

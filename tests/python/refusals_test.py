@@ -62,6 +62,18 @@ class Refusals(unittest.TestCase):
         self.refused(lambda: self.c.all_reduce(np.ones(1, ml_dtypes.float8_e4m3b11fnuz)), "float8_e4m3b11fnuz", expected)
         self.refused(lambda: self.c.all_gather(np.ones(1, "f4"), np.ones(1, "f8")), "float32 and float64", "equal ones")
 
+    def test_messages_take_memory_of_any_dtype(self):
+        for sent in (np.array(["2020-01-01", "2021-05-06"], "M8[D]"), np.array(7, "m8[s]"), np.ones(3, ">f4"),
+                     np.array([("2020-01-01", 3)], [("when", "M8[s]"), ("what", "i2")])):
+            received = np.zeros_like(sent)
+            work = self.c.start_send(sent, 0)
+            self.c.recv(received, 0)
+            work.wait()
+            np.testing.assert_array_equal(received, sent)
+        mixed = np.zeros(2, [("when", "M8[s]"), ("what", object)])
+        self.refused(lambda: self.c.send(mixed, 0), "data has dtype")
+        self.refused(lambda: self.c.send(np.zeros(4, "M8[s]")[::2], 0), "data does not lie in memory as one piece")
+
     def test_arrays_of_objects_are_refused_by_messages_too(self):
         plain, fields = np.array([{}, []], object), np.zeros(2, [("O", "i4"), ("x", object)])
         for data in (plain, fields):
