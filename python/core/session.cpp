@@ -30,6 +30,32 @@ std::unordered_set<Session*>& sessions() {
 /// The time that calls in flight have to end by themselves when the program drops their World.
 constexpr auto kEndsByItself = std::chrono::seconds(1);
 
+/// Sessions that threads of run_aside have left. Such a thread must not be the last owner of a Session: to end it takes
+/// Python's lock, and a thread that asks for this lock while Python ends is ended itself.
+class LeftSessions {
+ public:
+  void leave(std::shared_ptr<Session> session) {
+    if (!session) return;
+    const std::scoped_lock lock(mutex_);
+    sessions_.push_back(std::move(session));
+  }
+  /// Python's lock is held. Ends the Sessions that nobody else owns.
+  void end() {
+    std::vector<std::shared_ptr<Session>> ended;
+    const std::scoped_lock lock(mutex_);
+    ended.swap(sessions_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Session>> sessions_;
+};
+
+LeftSessions& left_sessions() {
+  static auto* const kLeft = new LeftSessions;
+  return *kLeft;
+}
+
 bool is_main_thread() { return ::syscall(SYS_gettid) == ::getpid(); }
 
 }  // namespace
@@ -43,7 +69,6 @@ Session::Session(World world, const WorldOptions& options)
 }
 
 Session::~Session() {
-  const nb::gil_scoped_acquire lock;  // a thread of run_aside may be the last owner
   sessions().erase(this);
   end();
 }
@@ -232,23 +257,29 @@ void run_aside(std::shared_ptr<Session> session, std::optional<Turn> turn, std::
     work = nullptr;  // its objects go before the Turn
     const std::scoped_lock lock(shared->mutex);
     shared->turn.reset();
+    left_sessions().leave(std::move(shared->session));
     shared->thrown = std::move(thrown);
     shared->ended = true;
     shared->changed.notify_one();
   }).detach();
+  std::exception_ptr thrown;
   while (true) {
     {
       const nb::gil_scoped_release unlocked;
       std::unique_lock lock(shared->mutex);
       shared->changed.wait_for(lock, kSignalPause, [&] { return shared->ended; });
+      // The exception may be one of Python, so the thread does not keep it, either.
+      if (shared->ended) thrown = std::exchange(shared->thrown, nullptr);
       if (shared->ended) break;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
-  if (shared->thrown) std::rethrow_exception(shared->thrown);
+  left_sessions().end();
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 void end_all_before_exit() {
+  left_sessions().end();
   std::vector<std::shared_ptr<Session>> all;  // an array's destructor may drop another World
   for (Session* session : sessions()) all.push_back(session->weak_from_this().lock());
   for (const auto& session : all) {

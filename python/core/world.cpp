@@ -84,6 +84,10 @@ class Gather {
   Gather(const Gather&) = delete;
   Gather& operator=(const Gather&) = delete;
   ~Gather() {
+    if (Py_IsInitialized() == 0) {
+      static_cast<void>(run_.release());
+      return;
+    }
     const nb::gil_scoped_acquire lock;
     run_.reset();
   }
