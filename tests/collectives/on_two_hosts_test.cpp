@@ -41,11 +41,14 @@ TEST_F(OnTwoHosts, RanksThatComputeOrAreStoppedAreLate) {
   EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
 }
 
-/// What the transport assumes is ten times as much, and stays where a busy machine leaves no time for long messages.
+/// The transport assumes ten times as much. This number stays if a busy machine leaves no time for long messages.
 TEST_F(OnTwoHosts, CostsAreThoseOfTheirLink) {
   if (test::kSanitized) GTEST_SKIP() << "a sanitizer takes the time that there is for measuring";
+  constexpr double kLink = 0.12;
+  // A shaped link lets the first bytes of a message pass at once, and other programs take time from the measurement.
+  const auto is_near = [](double rate) { return rate > kLink / 2 && rate < kLink * 2; };
   double rate = 0;
-  for (int attempt = 0; attempt < 5 && std::abs(rate - 0.12) > 0.04; ++attempt) {
+  for (int attempt = 0; attempt < 5 && !is_near(rate); ++attempt) {
     const Outcome o = job_on_two_hosts("1gbit", "sinew-info", {"transports"});
     if (o.exit_code == 77) GTEST_SKIP() << o.out;
     ASSERT_EQ(o.exit_code, 0) << o.out << o.err;
@@ -54,7 +57,7 @@ TEST_F(OnTwoHosts, CostsAreThoseOfTheirLink) {
     ASSERT_TRUE(std::regex_search(o.out, found, std::regex("hosts 0 and 1: tcp: [0-9.]+ us, ([0-9.]+) GB/s"))) << o.out;
     rate = std::stod(found[1]);
   }
-  EXPECT_NEAR(rate, 0.12, 0.04);
+  EXPECT_PRED1(is_near, rate);
 }
 
 }  // namespace
