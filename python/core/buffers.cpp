@@ -295,9 +295,9 @@ class Exporter {
     }
     const std::int64_t elements = count_elements(array);
     std::int64_t next = 1;
-    for (std::size_t i = array.ndim(); i-- > 0;) {
+    for (std::size_t i = elements > 0 ? array.ndim() : 0; i-- > 0;) {
       const auto extent = static_cast<std::int64_t>(array.shape(i));
-      if (elements > 0 && extent != 1 && array.stride(i) != next) refuse_strides();
+      if (extent != 1 && array.stride(i) != next) refuse_strides();
       next *= extent;
     }
     Exported result;
