@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -40,21 +39,12 @@ void require_struct_size(const char* function, const char* type, const Struct& g
   if (given.struct_size != sizeof(Struct)) reject_struct_size(function, type, given.struct_size, sizeof(Struct));
 }
 
-/// size_of() by dtype, in constant memory. GCC writes the table inside size_of() onto the stack for each dtype that it
-/// does not know, which costs nanoseconds.
-inline constexpr std::array<std::uint8_t, kDTypeCount> kElementBytes = [] {
-  std::array<std::uint8_t, kDTypeCount> bytes{};
-  for (std::size_t t = 0; t < kDTypeCount; ++t) bytes[t] = static_cast<std::uint8_t>(size_of(static_cast<DType>(t)));
-  return bytes;
-}();
-
 /// The bytes of `blocks` blocks of `count` elements.
 /// Errors: InvalidArgument if no buffer can be so long.
 inline std::size_t bytes_of(const char* function, std::uint64_t count, std::uint64_t blocks, DType dtype) {
   std::size_t bytes = 0;
   const bool fits = !__builtin_mul_overflow(count, blocks, &bytes) &&
-                    !__builtin_mul_overflow(bytes, kElementBytes[static_cast<std::size_t>(dtype)], &bytes) &&
-                    bytes <= PTRDIFF_MAX;
+                    !__builtin_mul_overflow(bytes, size_of(dtype), &bytes) && bytes <= PTRDIFF_MAX;
   if (!fits) [[unlikely]]
     reject_bytes(function, count, blocks, dtype);
   return bytes;

@@ -18,7 +18,7 @@ struct Elements {
 
   Elements(const char* of_function, sinew_dtype of)
       : function(of_function), dtype(dtype_of(of_function, static_cast<int>(of))) {}
-  std::uint32_t bytes() const noexcept { return kElementBytes[static_cast<std::size_t>(dtype)]; }
+  std::uint32_t bytes() const noexcept { return static_cast<std::uint32_t>(size_of(dtype)); }
   ReduceOp op(sinew_op given) const {
     return enum_of<ReduceOp>(function, "op", static_cast<int>(given), kReduceOpCount);
   }

@@ -38,7 +38,7 @@ sinew_status end_reported(const char* function, sinew_work* work, Ask&& ask) noe
   return guarded([&] { return report(end_work(function, require_pointer(function, "work", work), ask)); });
 }
 
-/// Errors: InvalidArgument if a handle is there twice. Null handles may be.
+/// Errors: InvalidArgument if a handle occurs twice. The null handle may occur more than once.
 void require_different(const char* function, std::span<const sinew_work> works) {
   std::vector<std::uint64_t> ids;
   for (const sinew_work& work : works) {
@@ -60,7 +60,8 @@ Status wait_to_the_end(Work& work) {
   }
 }
 
-/// Waits until the deadline. Without one it waits to the end, so that a wait that takes too long says who did not come.
+/// Waits until the deadline. Without a deadline it waits as sinew_wait() does, so that the error of a wait that takes
+/// too long names the ranks that have not come.
 Status wait_until(Work& work, Deadline deadline) {
   return deadline.given() ? work.wait(deadline) : wait_to_the_end(work);
 }
@@ -107,8 +108,7 @@ sinew_status sinew_wait_all(sinew_work* works, size_t count, double seconds) {
     Status first;
     for (sinew_work& work : all) {
       if (work.id == 0) continue;
-      Status status =
-          end_work(function, work, [&](Work& w) { return deadline.given() ? w.wait() : wait_to_the_end(w); });
+      Status status = end_work(function, work, [&](Work& w) { return wait_until(w, deadline); });
       if (first.ok()) first = std::move(status);
     }
     return report(first);

@@ -23,7 +23,7 @@ struct sinew_gathered {
 
 namespace {
 
-/// A secret is short. A number beyond this is no length of one, such as an uninitialized variable.
+/// The longest secret that is accepted. A larger number is taken for a mistake, such as an uninitialized variable.
 constexpr std::size_t kLongestSecret = std::size_t{1} << 20;
 
 WorldOptions options_of(const char* function, const sinew_world_options* given) {
@@ -55,7 +55,6 @@ std::uint64_t open(World made, bool is_single) {
   world->transports = made.transports();
   world->world = std::make_unique<World>(std::move(made));
   world->is_single = is_single;
-  if (is_single) world->bias.give();
   everybody->communicator = &world->world->communicator();
   Belonging of;
   of.set(&world.place(), world.place().word.next_generation());

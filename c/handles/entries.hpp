@@ -11,7 +11,6 @@
 #include <sinew/c/handles/handle_table.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/system/fork_count.hpp>
-#include <sinew/core/system/thread_bias.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew::c {
@@ -102,7 +101,6 @@ struct WorldEntry {
   static constexpr Kind kKind = Kind::World;
   Belonging of;  ///< itself
   std::atomic<bool> is_single{true};
-  ThreadBias bias;  ///< with Threads::Single, to the thread that made the World
   std::unique_ptr<World> world;
   std::uint64_t communicator = 0;  ///< the handle of World::communicator()
   std::vector<TransportStatus> transports;
@@ -111,10 +109,7 @@ struct WorldEntry {
     world.reset();
     transports.clear();
   }
-  void forget() noexcept {
-    static_cast<void>(world.release());
-    bias.forget();
-  }
+  void forget() noexcept { static_cast<void>(world.release()); }
 };
 
 }  // namespace sinew::c

@@ -38,14 +38,6 @@ void reject_second_thread(const char* function) {
          "SINEW_THREADS_SINGLE: let one thread at a time use it, or make it with SINEW_THREADS_MULTIPLE");
 }
 
-void WorldAlone::enter_without_bias(const char* function, WorldPlace& world) {
-  if (!world.word.holds(generation_)) return;
-  if (!world.entry.bias.revoke()) reject_second_thread(function);
-  const UseWord::Entry entry = world.word.enter_alone(generation_);
-  if (entry == UseWord::Entry::Busy) reject_second_thread(function);
-  if (entry == UseWord::Entry::Entered) world_ = &world;
-}
-
 void reject_user(const char* function, Kind kind) {
   reject(function, fmt::format("another thread uses the {}, expected that no thread does", name_of(kind)));
 }

@@ -35,22 +35,13 @@ class WorldAlone {
     WorldPlace* world = of.world();
     if (!world->entry.is_single.load(std::memory_order_relaxed)) return;
     generation_ = of.generation();
-    if (world->entry.bias.enter()) [[likely]] {
-      if (world->word.holds(generation_)) [[likely]] {
-        world_ = world;
-        biased_ = true;
-        return;
-      }
-      ThreadBias::leave();
-    }
-    enter_without_bias(function, *world);
+    const UseWord::Entry entry = world->word.enter_alone(generation_);
+    if (entry == UseWord::Entry::Busy) [[unlikely]]
+      reject_second_thread(function);
+    if (entry == UseWord::Entry::Entered) world_ = world;
   }
   ~WorldAlone() {
-    if (biased_) {
-      ThreadBias::leave();
-    } else if (world_ != nullptr) {
-      world_->word.leave_alone(generation_);
-    }
+    if (world_ != nullptr) world_->word.leave_alone(generation_);
   }
   WorldAlone(const WorldAlone&) = delete;
   WorldAlone& operator=(const WorldAlone&) = delete;
@@ -58,17 +49,13 @@ class WorldAlone {
   explicit operator bool() const noexcept { return world_ != nullptr; }
 
  private:
-  void enter_without_bias(const char* function, WorldPlace& world);
-
   WorldPlace* world_ = nullptr;
   std::uint64_t generation_ = 0;
-  bool biased_ = false;
 };
 
 /// An object that a function of the C API uses, from the handle that the caller gave. As long as it lives, no other
 /// thread frees the object. With Threads::Single no other thread is inside the World. A work has one user at a time.
-/// Cost: with Threads::Single no locked instruction on the thread that made the World, as long as no other thread has
-///       used it, and one from then on. With Threads::Multiple two.
+/// Cost: with Threads::Single one locked instruction, with Threads::Multiple two.
 template <class Entry>
 class Use {
  public:
@@ -190,9 +177,6 @@ class Taken {
         in_child_(place_->entry.of.in_child()) {
     if (in_child_) return;  // a thread of the parent may have been inside, and will never leave
     if constexpr (!std::is_same_v<Entry, WorldEntry>) alone_.emplace(function, place_->entry.of);
-    if constexpr (std::is_same_v<Entry, WorldEntry>) {
-      if (!place_->entry.bias.revoke()) reject_user(function, Entry::kKind);
-    }
     const UseWord::Entry entry = place_->word.close(generation_);
     if (entry == UseWord::Entry::Stale) reject_handle(function, Entry::kKind, id);
     if (entry == UseWord::Entry::Busy) reject_user(function, Entry::kKind);

@@ -88,7 +88,7 @@ class SINEW_API RecordRing {
  private:
   struct Known {
     const char* file = nullptr;
-    std::uint32_t line = UINT32_MAX;  ///< so that no location is known at first
+    std::uint32_t line = UINT32_MAX;  ///< no location has it, so the first one is looked up
     std::uint16_t site = 0;
 
     bool is(const std::source_location& where) const noexcept { return file == file_of(where) && line == where.line(); }
@@ -106,7 +106,7 @@ class SINEW_API RecordRing {
       learn(known, where, nullptr);
     return known.site;
   }
-  /// Null for a location without a line. Its file_name() is "", which lies elsewhere in each library.
+  /// Null for a location without a line. Its file_name() is "", and each library has a copy of this text of its own.
   static const char* file_of(const std::source_location& where) noexcept {
     return where.line() == 0 ? nullptr : where.file_name();
   }

@@ -30,7 +30,9 @@ class UseWord {
   /// Enters if no other thread uses the object.
   Entry enter_alone(std::uint64_t generation) noexcept { return swap_unused(generation, 1); }
   /// Leaves after enter_alone(). Precondition: every user of the object enters by enter_alone().
+  /// Does nothing if the object is gone, which a child of fork may free while it is inside.
   void leave_alone(std::uint64_t generation) noexcept {
+    if (word_.load(std::memory_order_relaxed) != (generation << kGenerationAt | 1)) return;
     word_.store(generation << kGenerationAt, std::memory_order_release);
   }
 

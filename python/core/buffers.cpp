@@ -133,8 +133,8 @@ nb::object attribute(nb::handle object, const char* name) {
   return nb::steal(found);
 }
 
-/// The name of a dtype, such as "bfloat16". A dtype of NumPy has it as `name`. The type of a NumPy element has it as
-/// `__name__`. A dtype of PyTorch is printed as "torch.bfloat16".
+/// The name of a dtype, such as "bfloat16". Dtypes of NumPy have the attribute `name`, and types of NumPy elements have
+/// `__name__`. For a dtype of PyTorch the name is the text that it prints, such as "torch.bfloat16".
 std::string name_of_dtype(nb::handle dtype) {
   const nb::object name = attribute(dtype, PyType_Check(dtype.ptr()) ? "__name__" : "name");
   return nb::cast<std::string>(name && PyUnicode_Check(name.ptr()) ? nb::str(name) : nb::str(dtype));
@@ -330,8 +330,8 @@ class Exporter {
     return elements;
   }
 
-  /// The capsule of the object's __dlpack__. A writable one has a version, since older ones do not tell what is
-  /// read-only. Producers may know one of the two kinds only.
+  /// The capsule of the object's __dlpack__. For a call that writes, the kind with a version is asked for first: only
+  /// this kind tells whether the memory is read-only. Some producers know only one of the two kinds.
   nb::object dlpack_capsule() const {
     nb::object capsule = call_dlpack(writes_);
     if (!capsule && (PyErr_ExceptionMatches(PyExc_BufferError) != 0 || PyErr_ExceptionMatches(PyExc_TypeError) != 0)) {
@@ -353,7 +353,7 @@ class Exporter {
     return capsule;
   }
 
-  /// Null, with an exception of Python, if it raises.
+  /// Returns what the object's __dlpack__ returns. Returns null, and leaves the exception set, if that raises one.
   nb::object call_dlpack(bool versioned) const {
     static PyObject* const method = PyUnicode_InternFromString("__dlpack__");
     static PyObject* const names = Py_BuildValue("(s)", "max_version");

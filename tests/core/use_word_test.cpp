@@ -42,6 +42,19 @@ TEST(UseWord, IsBusy_WhileAnotherThreadIsInsideAlone) {
   EXPECT_EQ(word.enter_alone(generation), Entry::Entered);
 }
 
+TEST(UseWord, StaysAsItIs_WhenAThreadLeavesAnObjectThatIsGone) {
+  UseWord word;
+  const auto first = word.open();
+  ASSERT_EQ(word.enter_alone(first), Entry::Entered);
+  word.retire();  // as a child of fork does that frees the object within a call
+  word.leave_alone(first);
+  EXPECT_FALSE(word.holds(first));
+  const auto second = word.open();
+  ASSERT_EQ(word.enter_alone(second), Entry::Entered);
+  word.leave_alone(first);
+  EXPECT_EQ(word.enter_alone(second), Entry::Busy);
+}
+
 TEST(UseWord, CannotBeClosed_WhileSomebodyIsInside) {
   UseWord word;
   const auto generation = word.open();

@@ -6,7 +6,7 @@
 namespace sinew::python {
 
 /// The text of an error. If it shows a call whose line of Python is not known, it also says how to make lines known.
-/// The extension of PyTorch and that of the package both use it.
+/// Both extensions use it: sinew._core and the one for PyTorch.
 inline std::string with_hint_at_lines(std::string_view text) {
   std::string result(text);
   if (text.find("at a place that is not known") != std::string_view::npos)
