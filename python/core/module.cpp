@@ -28,11 +28,20 @@ void set_log_level(const std::string& name) {
   log::set_level(static_cast<log::Level>(found - kNames.begin()));
 }
 
+/// Threads of a World take Python's lock by PyGILState_Ensure(), which knows the main interpreter only. A thread that
+/// has the lock for another interpreter would wait for itself there.
+/// Errors: ImportError in another interpreter.
+void require_main_interpreter() {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main())
+    throw nanobind::import_error("sinew: this is a subinterpreter, expected the main interpreter of the process");
+}
+
 }  // namespace
 }  // namespace sinew::python
 
 NB_MODULE(_core, m) {
   using namespace sinew::python;
+  require_main_interpreter();
   nanobind::set_leak_warnings(false);  // a World that the program still has at its end is no leak
   m.doc() = "The extension of sinew. Programs use the package sinew.";
   m.def(

@@ -2,6 +2,8 @@
 
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -210,6 +212,26 @@ class Refusals(unittest.TestCase):
             self.assertIn("fork", each)
         self.c.send(np.ones(1), 0)
         self.assertTrue(work.wait() and dropped.wait())
+
+    def test_subinterpreters_are_refused(self):
+        program = """if True:
+            try:
+                import _interpreters as interpreters
+            except ImportError:
+                import _xxsubinterpreters as interpreters
+            other = interpreters.create()
+            interpreters.run_string(other, '''
+import sinew
+try:
+    sinew.World()
+except ImportError as error:
+    print(error, flush=True)
+''')
+            interpreters.destroy(other)
+            """
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("subinterpreter", done.stdout)
 
     def test_second_thread_on_a_single_world_is_refused(self):
         meeting = Meeting(2)
