@@ -8,6 +8,7 @@
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/made_once.hpp>
 
 extern char** environ;
 
@@ -86,8 +87,8 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
           [member](const Config& c) { return fmt::format("{}", fmt::join(c.*member, ",")); }};
 }
 
-const std::vector<Row>& rows() {
-  static const std::vector<Row> table = {
+std::vector<Row> make_rows() {
+  return {
       {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min",
        "how long a wait without a deadline of its own lasts",
        [](Config& c, std::string_view v) {
@@ -163,7 +164,11 @@ const std::vector<Row>& rows() {
       {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
        [](const Config&) { return std::string(); }},
   };
-  return table;
+}
+
+const std::vector<Row>& rows() {
+  static constinit MadeOnce<std::vector<Row>> table;
+  return table.get(make_rows);
 }
 
 /// Errors: InvalidArgument that shows the value and what was expected.

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -10,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew::log {
 namespace {
@@ -34,10 +34,9 @@ std::atomic<Level>& threshold() {
 }
 
 struct Output {
-  std::mutex mutex;
   Sink sink;
   std::shared_ptr<spdlog::logger> fallback = [] {
-    auto logger = std::make_shared<spdlog::logger>("sinew", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto logger = std::make_shared<spdlog::logger>("sinew", std::make_shared<spdlog::sinks::stderr_sink_st>());
     logger->set_level(spdlog::level::trace);
     logger->set_pattern("sinew[%P] %l: %v");
     return logger;
@@ -52,7 +51,7 @@ Output& output() {
 }  // namespace
 
 void set_sink(Sink sink) {
-  const std::scoped_lock lock(output().mutex);
+  const ProcessLock lock(OfProcess::Log);
   output().sink = std::move(sink);
 }
 
@@ -64,7 +63,7 @@ void write(Level level, std::string_view text) {
   std::string line(text);  // what came from outside shall not look like a line of its own
   std::ranges::replace_if(
       line, [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\t'; }, ' ');
-  const std::scoped_lock lock(output().mutex);
+  const ProcessLock lock(OfProcess::Log);
   if (output().sink) {
     output().sink(level, line);
   } else {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include <sinew/core/host/cgroups.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/system/host_name.hpp>
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/topology/discover/network_interfaces.hpp>
@@ -66,8 +66,7 @@ Machine discover(const Config& config, const fs::path& root) {
   Machine machine;
   add_names(config, root, machine);
   {
-    static std::mutex one_at_a_time;  // libudev, which hwloc asks, seeds a global without a lock
-    const std::scoped_lock lock(one_at_a_time);
+    const ProcessLock lock(OfProcess::Topology);
     read_processors(root, machine);
   }
   const bool here = root == kHere;

@@ -1,5 +1,4 @@
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
@@ -7,6 +6,7 @@
 
 #include <sinew/c/border/arguments.hpp>
 #include <sinew/c/border/call_settings.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew::c {
 namespace {
@@ -18,10 +18,9 @@ constexpr std::size_t kMemoryKindCount = 3;
 /// function that started it. After kMost different texts the line alone is shown.
 const char* labelled_site(const char* site, const char* label) {
   constexpr std::size_t kMost = 4096;  // not a page
-  static std::mutex mutex;
   static auto& texts = *new std::set<std::string>;  // is not destroyed while threads of the process still end
   const std::string text = fmt::format("{} for {}", site, label);
-  const std::scoped_lock lock(mutex);
+  const ProcessLock lock(OfProcess::CallSites);
   const auto found = texts.find(text);
   if (found != texts.end()) return found->c_str();
   return texts.size() < kMost ? texts.insert(text).first->c_str() : site;

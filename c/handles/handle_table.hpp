@@ -4,10 +4,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <string_view>
 
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/core/system/use_word.hpp>
 
 namespace sinew::c {
@@ -71,14 +71,14 @@ class HandleTable {
   /// A free place.
   /// Errors: std::bad_alloc if all places are in use, or there is no memory.
   At& take() {
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Handles);
     if (free_ == nullptr) grow();
     At& place = *free_;
     free_ = place.next_free;
     return place;
   }
   void give_back(At& place) noexcept {
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Handles);
     place.next_free = free_;
     free_ = &place;
   }
@@ -112,7 +112,6 @@ class HandleTable {
   }
 
   std::array<std::atomic<At*>, kChunks> chunks_{};
-  std::mutex mutex_;
   std::size_t used_ = 0;
   At* free_ = nullptr;
 };

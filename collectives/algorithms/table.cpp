@@ -6,6 +6,7 @@
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/schedule/cells.hpp>
 #include <sinew/core/call/determinism.hpp>
+#include <sinew/core/system/made_once.hpp>
 
 namespace sinew {
 namespace {
@@ -80,8 +81,8 @@ Availability power_of_two_ranks(const CollectiveDesc& desc, int ranks) {
 }
 
 std::span<const Algorithm> all_algorithms() noexcept {
-  static const std::vector<Algorithm> all = collect();
-  return all;
+  static constinit MadeOnce<std::vector<Algorithm>> all;
+  return all.get(collect);
 }
 
 const Algorithm* find_algorithm(Collective collective, std::string_view name) noexcept {

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +15,7 @@
 #include <sinew/core/log.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/core/system/host_name.hpp>
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {
@@ -64,13 +64,9 @@ struct KnownPlane {
   ControlPages pages;
 };
 
-struct KnownPlanes {
-  std::mutex mutex;
-  std::map<std::uint64_t, KnownPlane> planes;
-};
-
-KnownPlanes& known_planes() {
-  static KnownPlanes all;
+/// By the token of their process's World. OfProcess::ControlPlanes is held.
+std::map<std::uint64_t, KnownPlane>& known_planes() {
+  static std::map<std::uint64_t, KnownPlane> all;
   return all;
 }
 
@@ -159,37 +155,36 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
 }
 
 void ProcessPlanes::add(std::uint64_t token, const ControlPages& pages) {
-  const std::scoped_lock lock(known_planes().mutex);
-  known_planes().planes[token].pages = pages;
+  const ProcessLock lock(OfProcess::ControlPlanes);
+  known_planes()[token].pages = pages;
 }
 
 void ProcessPlanes::open(std::uint64_t token, ControlService& service) {
-  const std::scoped_lock lock(known_planes().mutex);
-  known_planes().planes[token].service = &service;
+  const ProcessLock lock(OfProcess::ControlPlanes);
+  known_planes()[token].service = &service;
 }
 
 void ProcessPlanes::remove(std::uint64_t token) {
-  const std::scoped_lock lock(known_planes().mutex);
-  known_planes().planes.erase(token);
+  const ProcessLock lock(OfProcess::ControlPlanes);
+  known_planes().erase(token);
 }
 
 ControlPages ProcessPlanes::pages_of(std::uint64_t token) {
-  const std::scoped_lock lock(known_planes().mutex);
-  const auto at = known_planes().planes.find(token);
-  return at == known_planes().planes.end() ? ControlPages{} : at->second.pages;
+  const ProcessLock lock(OfProcess::ControlPlanes);
+  const auto at = known_planes().find(token);
+  return at == known_planes().end() ? ControlPages{} : at->second.pages;
 }
 
 void ProcessPlanes::look(std::uint64_t token, int from) {
-  const std::scoped_lock lock(known_planes().mutex);
-  const auto at = known_planes().planes.find(token);
-  if (at != known_planes().planes.end() && at->second.service != nullptr) at->second.service->look(from);
+  const ProcessLock lock(OfProcess::ControlPlanes);
+  const auto at = known_planes().find(token);
+  if (at != known_planes().end() && at->second.service != nullptr) at->second.service->look(from);
 }
 
 std::uint64_t process_token() {
-  static std::mutex mutex;
   static pid_t process = 0;
   static std::uint64_t token = 0;
-  const std::scoped_lock lock(mutex);
+  const ProcessLock lock(OfProcess::ProcessToken);
   if (process != ::getpid()) {
     process = ::getpid();
     token = random_id();

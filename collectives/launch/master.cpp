@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +8,7 @@
 #include <sinew/collectives/launch/master.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
@@ -81,9 +81,8 @@ Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
 /// the last one is still being taken down, and the port is one for all worlds.
 std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchVariables& v, std::uint16_t port,
                                        const Bytes& secret, const Config& config) {
-  static std::mutex mutex;
   static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
-  const std::scoped_lock lock(mutex);
+  const ProcessLock lock(OfProcess::HostedStores);
   std::shared_ptr<HostedStore>& hosted = by_port[port];
   if (hosted) return hosted;
   auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);

@@ -3,7 +3,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 
 #include <fmt/format.h>
 
@@ -13,13 +12,13 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
 
 /// The one line to the launcher, PMI_FD or a connection to PMI_PORT, of this process and not of its forks.
 struct Line {
-  std::mutex mutex;
   std::unique_ptr<Pmi1Client> client;
   pid_t owner = 0;
 };
@@ -92,7 +91,7 @@ BootstrapRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
 }  // namespace
 
 Launch launch_from_pmi1(const LaunchVariables& told, const Config& config) {
-  const std::scoped_lock lock(line().mutex);
+  const ProcessLock lock(OfProcess::Pmi1Line);
   const Deadline deadline = Deadline::after(config.timeout);
   Pmi1Client& pmi = client(told, deadline);
   LaunchVariables v = told;

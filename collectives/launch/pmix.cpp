@@ -17,6 +17,7 @@
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
@@ -65,7 +66,6 @@ struct Library {
 /// This process's connection to its PMIx server, until the process exits: a launcher takes a client that ends without
 /// finalizing for a failure, and one that finalizes early for gone. libpmix counts the initialisations of MPI as well.
 struct Session {
-  std::mutex mutex;
   std::unique_ptr<Library> library;
   pmix_proc_t self{};
   pid_t owner = 0;
@@ -173,7 +173,7 @@ Bytes get_of_rank_0(const Session& s, const std::string& key, Deadline deadline)
 
 Launch launch_from_pmix(const Config& config) {
   Session& s = session();
-  const std::scoped_lock lock(s.mutex);
+  const ProcessLock lock(OfProcess::PmixSession);
   open(s);
   const auto ranks = job_number(s, PMIX_JOB_SIZE, false);
   if (!ranks) throw Error(Code::Unavailable, "PMIx: the launcher's server does not say how many ranks the job has");

@@ -12,6 +12,7 @@
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/system/made_once.hpp>
 
 namespace sinew {
 namespace {
@@ -129,8 +130,8 @@ struct LauncherSigns {
 };
 
 /// The nearest first.
-const std::vector<LauncherSigns>& launcher_signs() {
-  static const std::vector<LauncherSigns> signs = {
+std::vector<LauncherSigns> make_launcher_signs() {
+  return {
       {LaunchKind::Variables,
        {"RANK", "WORLD_SIZE"},
        {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},
@@ -139,7 +140,11 @@ const std::vector<LauncherSigns>& launcher_signs() {
       {LaunchKind::Pmi1, {"PMI_FD"}, {"PMI_RANK", "PMI_SIZE", "PMI_FD"}, &read_pmi_descriptor},
       {LaunchKind::Pmi1, {"PMI_PORT"}, {"PMI_PORT", "PMI_ID"}, &read_pmi_port},
   };
-  return signs;
+}
+
+const std::vector<LauncherSigns>& launcher_signs() {
+  static constinit MadeOnce<std::vector<LauncherSigns>> signs;
+  return signs.get(make_launcher_signs);
 }
 
 /// Beneath srun without a start-up protocol. Who sets MASTER_ADDR or MASTER_PORT knows better where task 0 listens.

@@ -24,6 +24,7 @@
 #include <sinew/core/host/descriptor_exchange.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
@@ -74,21 +75,20 @@ class LocalRanks {
     return ranks;
   }
   void add(const Token& token, const std::shared_ptr<Local>& local) {
-    const std::lock_guard lock(mutex_);
+    const ProcessLock lock(OfProcess::LocalRanks);
     known_[token] = local;
   }
   void remove(const Token& token) {
-    const std::lock_guard lock(mutex_);
+    const ProcessLock lock(OfProcess::LocalRanks);
     known_.erase(token);
   }
   std::shared_ptr<Local> find(const Token& token) {
-    const std::lock_guard lock(mutex_);
+    const ProcessLock lock(OfProcess::LocalRanks);
     const auto at = known_.find(token);
     return at == known_.end() ? nullptr : at->second.lock();
   }
 
  private:
-  std::mutex mutex_;
   std::map<Token, std::weak_ptr<Local>> known_;
 };
 

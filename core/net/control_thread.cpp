@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <sinew/core/net/control_thread.hpp>
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
@@ -13,7 +14,6 @@ namespace {
 /// The control thread of this process, while there is one. A fork's child inherits this memory, but not the thread. So
 /// it makes its own thread.
 struct KnownThread {
-  std::mutex mutex;
   std::weak_ptr<ControlThread> thread;
   pid_t process = 0;
 };
@@ -26,7 +26,7 @@ KnownThread& known_thread() {
 }  // namespace
 
 std::shared_ptr<ControlThread> ControlThread::of_process() {
-  const std::scoped_lock lock(known_thread().mutex);
+  const ProcessLock lock(OfProcess::ControlThread);
   auto thread = known_thread().thread.lock();
   if (!thread || known_thread().process != ::getpid()) {
     thread = std::shared_ptr<ControlThread>(new ControlThread);

@@ -3,13 +3,13 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/system/fork_count.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
@@ -21,8 +21,7 @@ using ErrorCode = boost::system::error_code;
 /// a lock that a thread of the parent held when the child was made.
 void leave_to_parent(std::shared_ptr<void> what) {
   static auto* const kLeft = new std::vector<std::shared_ptr<void>>;
-  static auto* const kMutex = new std::mutex;
-  const std::scoped_lock lock(*kMutex);
+  const ProcessLock lock(OfProcess::LeftToParent);
   kLeft->push_back(std::move(what));
 }
 

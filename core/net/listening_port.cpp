@@ -20,6 +20,7 @@
 #include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/proof.hpp>
 #include <sinew/core/system/fork_count.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {
@@ -305,21 +306,17 @@ struct PortOfProcess {
   std::optional<ListeningPort> port;
 };
 
-struct OpenPorts {
-  std::mutex mutex;
-  std::vector<std::weak_ptr<PortOfProcess>> all;
-};
-
-OpenPorts& open_ports() {
-  static auto* const kPorts = new OpenPorts;  // never destroyed, since ports may end while the process exits
+/// OfProcess::ListeningPorts is held.
+std::vector<std::weak_ptr<PortOfProcess>>& open_ports() {
+  static auto* const kPorts = new std::vector<std::weak_ptr<PortOfProcess>>;  // ports may end while the process exits
   return *kPorts;
 }
 
 }  // namespace
 
 std::shared_ptr<ListeningPort> port_of_process(const PortSettings& settings) {
-  const std::scoped_lock lock(open_ports().mutex);
-  auto& all = open_ports().all;
+  const ProcessLock lock(OfProcess::ListeningPorts);
+  auto& all = open_ports();
   std::erase_if(all, [](const auto& weak) { return weak.expired(); });
   std::shared_ptr<PortOfProcess> found;
   for (const auto& weak : all) {

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 #include "../sinew/csrc/signal_pause.hpp"
@@ -36,18 +37,17 @@ class LeftSessions {
  public:
   void leave(std::shared_ptr<Session> session) {
     if (!session) return;
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Bindings);
     sessions_.push_back(std::move(session));
   }
   /// Python's lock is held. Ends the Sessions that nobody else owns.
   void end() {
     std::vector<std::shared_ptr<Session>> ended;
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Bindings);
     ended.swap(sessions_);
   }
 
  private:
-  std::mutex mutex_;
   std::vector<std::shared_ptr<Session>> sessions_;
 };
 

@@ -1,14 +1,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/exchange.hpp>
+#include <sinew/core/base/sanitizer.hpp>
 #include <sinew/core/error.hpp>
 #include <support/ranks.hpp>
 #include <support/worlds.hpp>
@@ -70,6 +74,32 @@ TEST_P(Fork, ChildThatEndsWorldsAndMemory_HurtsNobody) {
     sum(*world);
     static_cast<void>(exchange.all_gather({}));
   });
+}
+
+/// What the process shares may be in use by another thread when the child is made.
+TEST(ForkOfThreads, ChildMakesAWorld_ThatWasMadeWhileAnotherThreadMadeOne) {
+  if constexpr (SINEW_THREAD_SANITIZER)
+    GTEST_SKIP() << "clang's thread sanitizer does not know the threads of a parent in its child";
+  constexpr int kForks = 60;  // not a page
+  const auto world_of_one = [] { return World::create(exchange_alone()); };
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) static_cast<void>(world_of_one());
+  });
+  int right = 0;
+  for (int i = 0; i < kForks; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(60);  // a hang, not a slow machine
+      ::_exit(world_of_one().size() == 1 ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    right += status == 0 ? 1 : 0;
+  }
+  stop = true;
+  other.join();
+  EXPECT_EQ(right, kForks);
 }
 
 }  // namespace

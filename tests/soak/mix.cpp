@@ -178,7 +178,7 @@ void Mix::abort_one(const Draw& draw) {
   others_.erase(which);
 }
 
-void Mix::next_generation() {
+Footprint Mix::next_generation() {
   doing_ = "shrink, with nobody dead";
   others_.clear();
   static_cast<void>(have_come(world_->communicator()));
@@ -187,12 +187,13 @@ void Mix::next_generation() {
     throw std::runtime_error(fmt::format("shrink with nobody dead made rank {} of {} of {} of {}", next->rank(),
                                          next->size(), world_->rank(), world_->size()));
   world_ = std::move(next);
-  use_all_connections();
+  return use_all_connections();
 }
 
 /// The control thread makes connections while calls run. This function returns when each pair of ranks has a connection
-/// and the number of descriptors no longer changes.
-void Mix::use_all_connections() {
+/// and no rank's number of descriptors changes any longer. A single look would also count the files that the control
+/// thread opens and closes meanwhile.
+Footprint Mix::use_all_connections() {
   doing_ = "a message in each pair";
   Communicator& all = world_->communicator();
   const auto ranks = static_cast<std::size_t>(all.size());
@@ -209,13 +210,14 @@ void Mix::use_all_connections() {
   // Both ranks of a pair may have connected. The connections that they do not keep are closed in this loop.
   constexpr int kEqual = 6;
   constexpr int kMost = 100;
-  std::int64_t last = -1;
+  Footprint last = footprint_now();
   for (int equal = 0, i = 0; equal < kEqual && i < kMost; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    const std::int64_t now = largest(footprint_now().descriptors);
-    equal = now == last ? equal + 1 : 0;
-    last = now;
+    Footprint now = footprint_now();
+    equal = largest(now.descriptors == last.descriptors ? 0 : 1) == 0 ? equal + 1 : 0;
+    last = std::move(now);
   }
+  return last;
 }
 
 bool Mix::all_go_on(bool mine) {

@@ -10,6 +10,8 @@
 #include <sinew/collectives/world.hpp>
 #include <support/collective_case.hpp>
 
+#include "footprint.hpp"
+
 namespace sinew::soak {
 
 /// Random calls, the same on all ranks: everything that follows comes from one seed. Results are compared with what
@@ -20,8 +22,9 @@ class Mix {
 
   /// One thing of the mix. Errors: as what it calls; what must not happen.
   void step();
-  /// Gives up all but a new World, so that what a rank takes can be compared: it does not grow with communicators.
-  void next_generation();
+  /// Gives up all but a new World. Returns what this rank takes once nothing changes any longer, so that generations can
+  /// be compared: it does not grow with communicators.
+  Footprint next_generation();
   /// Rank 0's will, on all ranks.
   bool all_go_on(bool mine);
   /// The largest of all ranks.
@@ -36,7 +39,7 @@ class Mix {
   int size() const { return world_->size(); }
 
  private:
-  void use_all_connections();
+  Footprint use_all_connections();
   /// As many for each step as any kind of step needs, so that ranks stay together.
   struct Draw {
     std::uint64_t kind, which, size, more;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/made_once.hpp>
 #include <sinew/transports/cuda/driver.hpp>
 
 namespace sinew::cuda {
@@ -39,8 +40,8 @@ std::variant<Driver, std::string> load() {
 }
 
 const std::variant<Driver, std::string>& loaded() {
-  static const std::variant<Driver, std::string> outcome = load();
-  return outcome;
+  static constinit MadeOnce<std::variant<Driver, std::string>> outcome;
+  return outcome.get(load);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
+#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew::inproc {
 
@@ -79,22 +80,21 @@ class Mailbox {
 class Hub {
  public:
   void open(std::uint64_t id, const std::shared_ptr<Mailbox>& mailbox) {
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Mailboxes);
     mailboxes_.emplace(id, mailbox);
   }
   void close(std::uint64_t id) {
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Mailboxes);
     mailboxes_.erase(id);
   }
   /// nullptr: its owner has left.
   std::shared_ptr<Mailbox> find(std::uint64_t id) {
-    const std::scoped_lock lock(mutex_);
+    const ProcessLock lock(OfProcess::Mailboxes);
     const auto at = mailboxes_.find(id);
     return at == mailboxes_.end() ? nullptr : at->second;
   }
 
  private:
-  std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<Mailbox>> mailboxes_;
 };
 

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +16,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/transports/module_file.hpp>
 #include <sinew/transports/saved_signal_handlers.hpp>
 
@@ -144,9 +144,8 @@ files::path module_folder() {
 }
 
 Module& load_module(std::string_view name, const files::path& file) {
-  static std::mutex mutex;
   static std::map<std::string, std::pair<Module*, std::unique_ptr<Module>>> loaded;
-  const std::lock_guard lock(mutex);
+  const ProcessLock lock(OfProcess::Modules);
   auto& [module, absent] = loaded[file.native()];
   if (module == nullptr) {
     auto [found, reason] = open_file(name, file);

@@ -2,7 +2,6 @@
 #include <array>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <system_error>
 
@@ -10,6 +9,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <sinew/transports/module_file.hpp>
@@ -57,10 +57,9 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 /// Once per file and process.
 void warn_of_shadowed(std::string_view name, const std::string& folder, std::string_view by) {
-  static std::mutex mutex;
   static std::set<std::string> said;
   const std::string file = files::path(folder) / file_name(name);
-  const std::lock_guard lock(mutex);
+  const ProcessLock lock(OfProcess::ShadowedModules);
   if (said.insert(file).second) {
     log::warning("SINEW_TRANSPORT_PATH: {} is not used: {} has a transport '{}' of its own", file, by, name);
   }

@@ -2,7 +2,6 @@
 // Python's header comes first.
 #include <pybind11/pybind11.h>
 
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,8 +27,7 @@ bool is_library(const std::string& file) {
 
 const char* kept(std::string text) {
   static auto* const kTexts = new std::set<std::string>;
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
+  const ProcessLock lock(OfProcess::Bindings);
   return kTexts->insert(std::move(text)).first->c_str();
 }
 

@@ -3,7 +3,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <map>
-#include <mutex>
 
 namespace sinew::torch_backend::device {
 
@@ -14,9 +13,8 @@ Place place(c10::Device device) {
 c10::Stream current_stream(c10::Device device) { return c10::impl::VirtualGuardImpl(device.type()).getStream(device); }
 
 c10::Stream side_stream(c10::Device device) {
-  static std::mutex mutex;
   static std::map<c10::DeviceIndex, c10::Stream> streams;
-  const std::lock_guard lock(mutex);
+  const ProcessLock lock(OfProcess::Bindings);
   const auto known = streams.find(device.index());
   if (known != streams.end()) return known->second;
   const c10::impl::VirtualGuardImpl guard(device.type());

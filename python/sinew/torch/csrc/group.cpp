@@ -20,7 +20,6 @@ constexpr auto kPatienceAtExit = std::chrono::seconds(1);
 /// All groups of the process, for the end of the process. The list is never destroyed: what is in it must not end
 /// after the libraries that it uses.
 struct AllGroups {
-  std::mutex mutex;
   std::vector<std::weak_ptr<Group>> groups;
 
   static AllGroups& get() {
@@ -28,7 +27,7 @@ struct AllGroups {
     return *kAll;
   }
   void add(const std::shared_ptr<Group>& group) {
-    const std::lock_guard lock(mutex);
+    const ProcessLock lock(OfProcess::Bindings);
     std::erase_if(groups, [](const auto& g) { return g.expired(); });
     groups.push_back(group);
   }
@@ -196,7 +195,7 @@ void Group::shut_down(Clock::duration patience) noexcept {
 void leave_all_groups() noexcept {
   std::vector<std::weak_ptr<Group>> groups;
   {
-    const std::lock_guard lock(AllGroups::get().mutex);
+    const ProcessLock lock(OfProcess::Bindings);
     groups.swap(AllGroups::get().groups);
   }
   // The last group first: groups within groups end before what they are made of.

@@ -2,14 +2,12 @@
 
 #include <unistd.h>
 
-#include <mutex>
 
 namespace sinew::torch_backend {
 namespace {
 
 /// Never destroyed: threads may still use it while the process ends.
 struct Registry {
-  std::mutex mutex;
   std::vector<std::weak_ptr<JoinedWorld>> worlds;
 
   static Registry& get() {
@@ -26,7 +24,7 @@ JoinedWorld::JoinedWorld(const WorldId& id, World world, int global_rank)
 std::shared_ptr<JoinedWorld> JoinedWorld::make(const WorldId& id, World world, int global_rank) {
   std::shared_ptr<JoinedWorld> joined(new JoinedWorld(id, std::move(world), global_rank));
   Registry& registry = Registry::get();
-  const std::lock_guard lock(registry.mutex);
+  const ProcessLock lock(OfProcess::Bindings);
   std::erase_if(registry.worlds, [](const auto& w) { return w.expired(); });
   registry.worlds.push_back(joined);
   return joined;
@@ -37,7 +35,7 @@ bool JoinedWorld::serves() const { return process_ == ::getpid() && world_.statu
 std::vector<std::shared_ptr<JoinedWorld>> JoinedWorld::all() {
   Registry& registry = Registry::get();
   std::vector<std::shared_ptr<JoinedWorld>> all;
-  const std::lock_guard lock(registry.mutex);
+  const ProcessLock lock(OfProcess::Bindings);
   for (const auto& weak : registry.worlds) {
     if (auto joined = weak.lock()) all.push_back(std::move(joined));
   }

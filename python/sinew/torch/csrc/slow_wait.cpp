@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include <sinew/core/system/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 #include "call_site.hpp"
@@ -29,10 +30,9 @@ class SiteFinder {
 
   /// That of this process: after a fork the child has one without a thread.
   static SiteFinder& get() {
-    static std::mutex mutex;
     static SiteFinder* finder = nullptr;
     static pid_t process = 0;
-    const std::lock_guard lock(mutex);
+    const ProcessLock lock(OfProcess::Bindings);
     if (process != ::getpid()) {
       finder = new SiteFinder;  // never destroyed: threads may still wait while the process ends
       process = ::getpid();
