@@ -55,7 +55,8 @@ SINEW_C_API sinew_status sinew_world_from_environment(const sinew_world_options*
 SINEW_C_API sinew_status sinew_world_create(const sinew_exchange* exchange, const sinew_world_options* options,
                                             sinew_world* world);
 /// Ends the World. Frees the communicators, plans and works that were made from it, and memory of
-/// sinew_communicator_allocate(). Waits for calls in flight. Memory of sinew_world_allocate() stays valid.
+/// sinew_communicator_allocate(). Waits for the calls in flight of each communicator, for SINEW_TIMEOUT at most. Those
+/// that are in flight then end with SINEW_ABORTED. Memory of sinew_world_allocate() stays valid.
 /// Errors: SINEW_INVALID_ARGUMENT if another thread uses the World or an object that was made from it.
 SINEW_C_API sinew_status sinew_world_free(sinew_world* world);
 

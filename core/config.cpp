@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/made_once.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/system/made_once.hpp>
 
 extern char** environ;
 

@@ -1,4 +1,5 @@
 #include <cerrno>
+#include <new>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -28,6 +29,10 @@ void Status::throw_error() const { throw Error(code_, std::string(message()), ra
 
 Status status_of(const std::exception& e) {
   if (const auto* error = dynamic_cast<const Error*>(&e)) return {error->code(), error->what(), error->rank()};
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr)
+    return {Code::System,
+            "out of memory: neither the machine nor this process's limits (ulimit -v, control groups) "
+            "leave what was asked for"};
   return {Code::System, e.what()};
 }
 

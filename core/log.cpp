@@ -8,8 +8,8 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew::log {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/host/cgroups.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/system/host_name.hpp>
-#include <sinew/core/system/process_lock.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/topology/discover/network_interfaces.hpp>

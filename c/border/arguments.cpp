@@ -22,6 +22,11 @@ void reject_number(const char* function, const char* what, int found, std::size_
   reject(function, fmt::format("{} is {}, expected 0 to {}", what, found, count - 1));
 }
 
+void reject_unused(const char* function, const char* member, std::int64_t found) {
+  reject(function, fmt::format("{} is {}, expected 0: set the whole struct to its initial value, or to zeros, first",
+                               member, found));
+}
+
 void reject_struct_size(const char* function, const char* type, std::size_t found, std::size_t expected) {
   reject(function,
          fmt::format("struct_size of {0} is {1}, expected {2}: set it to sizeof({0}), and compile the program "

@@ -12,6 +12,7 @@ namespace sinew::c {
 [[noreturn]] void reject(const char* function, std::string_view why);
 [[noreturn]] void reject_pointer(const char* function, const char* what);
 [[noreturn]] void reject_number(const char* function, const char* what, int found, std::size_t count);
+[[noreturn]] void reject_unused(const char* function, const char* member, std::int64_t found);
 [[noreturn]] void reject_struct_size(const char* function, const char* type, std::size_t found, std::size_t expected);
 [[noreturn]] void reject_bytes(const char* function, std::uint64_t count, std::uint64_t blocks, DType dtype);
 
@@ -37,6 +38,13 @@ inline DType dtype_of(const char* function, int found) { return enum_of<DType>(f
 template <class Struct>
 void require_struct_size(const char* function, const char* type, const Struct& given) {
   if (given.struct_size != sizeof(Struct)) reject_struct_size(function, type, given.struct_size, sizeof(Struct));
+}
+
+/// For the members called `unused`, which a later version may give a meaning.
+/// Errors: InvalidArgument for another number than 0.
+inline void require_unused(const char* function, const char* member, std::int64_t found) {
+  if (found != 0) [[unlikely]]
+    reject_unused(function, member, found);
 }
 
 /// The bytes of `blocks` blocks of `count` elements.

@@ -6,7 +6,7 @@
 
 #include <sinew/c/border/arguments.hpp>
 #include <sinew/c/border/call_settings.hpp>
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 
 namespace sinew::c {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t kMemoryKindCount = 3;
 /// Makes one text of a line and a label. The text stays for the life of the process, because a call may outlast the
 /// function that started it. After kMost different texts the line alone is shown.
 const char* labelled_site(const char* site, const char* label) {
-  constexpr std::size_t kMost = 4096;  // not a page
+  constexpr std::size_t kMost = 4096;               // not a page
   static auto& texts = *new std::set<std::string>;  // is not destroyed while threads of the process still end
   const std::string text = fmt::format("{} for {}", site, label);
   const ProcessLock lock(OfProcess::CallSites);

@@ -80,6 +80,7 @@ sinew_status sinew_group(sinew_communicator communicator, const sinew_message* m
                  std::vector<Message> all;
                  for (std::size_t i = 0; i < count; ++i) {
                    const sinew_message& m = messages[i];
+                   require_unused("sinew_group", "unused of a sinew_message", m.unused);
                    all.push_back({m.sends != 0,
                                   written(m.memory, m.bytes, place_of("sinew_group", m.memory_kind, m.memory_device)),
                                   m.peer, m.tag});

@@ -17,6 +17,7 @@ constexpr std::size_t kCollectiveCount = static_cast<std::size_t>(Collective::Se
 
 CollectiveDesc description_of(const char* function, const sinew_call_description& given, int ranks) {
   require_struct_size(function, "sinew_call_description", given);
+  require_unused(function, "unused of sinew_call_description", given.unused);
   CollectiveDesc desc;
   desc.collective = enum_of<Collective>(function, "collective", static_cast<int>(given.collective), kCollectiveCount);
   desc.dtype = dtype_of(function, static_cast<int>(given.dtype));

@@ -30,6 +30,7 @@ WorldOptions options_of(const char* function, const sinew_world_options* given) 
   WorldOptions options;
   if (given == nullptr) return options;
   require_struct_size(function, "sinew_world_options", *given);
+  require_unused(function, "unused of sinew_world_options", given->unused);
   options.threads = enum_of<Threads>(function, "threads", static_cast<int>(given->threads), 2);
   options.device = given->device;
   options.count_sent = given->count_sent != 0;

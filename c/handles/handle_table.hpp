@@ -7,7 +7,7 @@
 #include <new>
 #include <string_view>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/system/use_word.hpp>
 
 namespace sinew::c {

@@ -5,8 +5,8 @@
 
 #include <sinew/collectives/algorithms/families.hpp>
 #include <sinew/collectives/schedule/cells.hpp>
+#include <sinew/core/base/made_once.hpp>
 #include <sinew/core/call/determinism.hpp>
-#include <sinew/core/system/made_once.hpp>
 
 namespace sinew {
 namespace {

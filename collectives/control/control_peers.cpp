@@ -10,12 +10,12 @@
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_service.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/core/system/host_name.hpp>
-#include <sinew/core/system/process_lock.hpp>
 #include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {

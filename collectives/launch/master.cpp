@@ -6,9 +6,9 @@
 
 #include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/collectives/launch/master.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

@@ -10,9 +10,9 @@
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmi1_client.hpp>
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

@@ -15,9 +15,9 @@
 
 #include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

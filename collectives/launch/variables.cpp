@@ -10,9 +10,9 @@
 #include <sinew/collectives/launch/launchers.hpp>
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/variables.hpp>
+#include <sinew/core/base/made_once.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/socket_address.hpp>
-#include <sinew/core/system/made_once.hpp>
 
 namespace sinew {
 namespace {

@@ -18,13 +18,13 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/descriptor_exchange.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

@@ -4,8 +4,8 @@
 #include <future>
 #include <utility>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/net/control_thread.hpp>
-#include <sinew/core/system/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {

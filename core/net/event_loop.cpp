@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/system/fork_count.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

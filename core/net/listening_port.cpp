@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/net/acceptor.hpp>
@@ -20,7 +21,6 @@
 #include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/proof.hpp>
 #include <sinew/core/system/fork_count.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew {
 namespace {

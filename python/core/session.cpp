@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 #include "../sinew/csrc/signal_pause.hpp"

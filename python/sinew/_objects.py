@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce as fold
 from typing import TYPE_CHECKING, Any
 
@@ -91,24 +91,24 @@ class Objects:
         self._communicator.gather_v(data, everything, counts, root)
         return _unpickled(everything, counts)
 
-    def scatter(self, objs: Sequence[Any] | None = None, root: int = 0) -> Any:
-        """Returns element r of the root's sequence on rank r. Other ranks pass None."""
+    def scatter(self, objs: Iterable[Any] | None = None, root: int = 0) -> Any:
+        """Returns element r of the root's objects on rank r. Other ranks pass None."""
         length = array("Q", [0])
         if self._communicator.rank != root:
             self._communicator.scatter(None, length, root)
             mine = bytearray(length[0])
             self._communicator.scatter_v(None, mine, None, root)
             return pickle.loads(mine)
-        data = _one_per_rank("scatter", objs, self._communicator.size)
+        all_objs = _one_per_rank("scatter", objs, self._communicator.size)
+        data = [_pickled(each) for each in all_objs]
         counts = array("Q", map(len, data))
         self._communicator.scatter(counts, length, root)
         self._communicator.scatter_v(b"".join(data), bytearray(length[0]), counts, root)
-        assert objs is not None
-        return objs[root]
+        return all_objs[root]
 
-    def all_to_all(self, objs: Sequence[Any]) -> list[Any]:
-        """Sends element j of the sequence to rank j. Returns the objects for this rank, in the order of the ranks."""
-        data = _one_per_rank("all_to_all", objs, self._communicator.size)
+    def all_to_all(self, objs: Iterable[Any]) -> list[Any]:
+        """Sends object j to rank j. Returns the objects for this rank, in the order of the ranks."""
+        data = [_pickled(each) for each in _one_per_rank("all_to_all", objs, self._communicator.size)]
         sent = array("Q", map(len, data))
         received = array("Q", bytes(8 * len(sent)))
         self._communicator.all_to_all(sent, received)
@@ -150,8 +150,9 @@ def _unpickled(everything: bytearray, counts: Sequence[int]) -> list[Any]:
     return objects
 
 
-def _one_per_rank(call: str, objs: Sequence[Any] | None, size: int) -> list[bytes]:
-    if objs is None or len(objs) != size:
-        found = "None" if objs is None else f"{len(objs)} objects"
+def _one_per_rank(call: str, objs: Iterable[Any] | None, size: int) -> list[Any]:
+    all_objs = None if objs is None else list(objs)
+    if all_objs is None or len(all_objs) != size:
+        found = "None" if all_objs is None else f"{len(all_objs)} objects"
         raise InvalidArgument(f"{call}: objs has {found}, expected {size}: one per rank")
-    return [_pickled(each) for each in objs]
+    return all_objs

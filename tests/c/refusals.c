@@ -98,6 +98,8 @@ static void refuse_null_pointers(sinew_world world, sinew_communicator all) {
   BAD(sinew_send(all, NULL, 4, 0, 0, NULL, NULL), "from is null");
   BAD(sinew_recv_any(all, NULL, 4, 0, NULL, NULL, NULL), "to is null");
   BAD(sinew_group(all, NULL, 1, NULL, NULL), "messages is a null pointer");
+  const sinew_message unset = {.sends = 1, .unused = 0xcdcdcdcd};
+  BAD(sinew_group(all, &unset, 1, NULL, NULL), "unused of a sinew_message is 3452816845, expected 0");
   int source = 0;
   sinew_work work = {0};
   BAD(sinew_recv_any(all, in, 4, 0, &source, NULL, &work), "both source and work are given");
@@ -160,6 +162,9 @@ static void refuse_null_pointers(sinew_world world, sinew_communicator all) {
   description.collective = SINEW_ALL_REDUCE;
   description.count = UINT64_MAX;
   BAD(sinew_communicator_plan(all, &description, &plan), "address space");
+  description.count = 1;
+  description.unused = 7;
+  BAD(sinew_communicator_plan(all, &description, &plan), "unused of sinew_call_description is 7, expected 0");
   description.struct_size = 3;
   BAD(sinew_communicator_plan(all, &description, &plan), "struct_size of sinew_call_description is 3");
   BAD(sinew_plan_free(NULL), "plan is a null pointer");

@@ -76,7 +76,7 @@ TEST_P(Fork, ChildThatEndsWorldsAndMemory_HurtsNobody) {
   });
 }
 
-/// What the process shares may be in use by another thread when the child is made.
+/// Another thread may hold locks of the process when the child is made.
 TEST(ForkOfThreads, ChildMakesAWorld_ThatWasMadeWhileAnotherThreadMadeOne) {
   if constexpr (SINEW_THREAD_SANITIZER)
     GTEST_SKIP() << "clang's thread sanitizer does not know the threads of a parent in its child";

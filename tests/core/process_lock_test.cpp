@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 
 namespace sinew {
 namespace {

@@ -1,3 +1,4 @@
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -25,6 +26,7 @@ TEST(Thrown, HasTheTextOfAnyException) {
   EXPECT_EQ(status_after(static_cast<const char*>("no file")).message(), "no file");
   EXPECT_EQ(status_after(42).message(), "an exception of type int was thrown");
   EXPECT_NE(status_after(OfNobody{}).message().find("OfNobody was thrown"), std::string_view::npos);
+  EXPECT_TRUE(status_after(std::bad_alloc()).message().starts_with("out of memory"));
   EXPECT_EQ(status_after(42).code(), Code::System);
 }
 

@@ -23,6 +23,8 @@ class ObjectsTest(unittest.TestCase):
                 self.assertEqual(c.objects.scatter(everyone if c.rank == root else None, root), mine)
                 self.assertEqual(c.objects.reduce([c.rank], root=root), list(range(c.size)) if c.rank == root else None)
             self.assertEqual(c.objects.all_to_all([(c.rank, t) for t in range(c.size)]), [(s, c.rank) for s in range(c.size)])
+            self.assertEqual(c.objects.all_to_all(t for t in range(c.size)), [c.rank] * c.size)
+            self.assertEqual(c.objects.scatter((t for t in range(c.size)) if c.rank == 0 else None), c.rank)
             self.assertEqual(c.objects.all_reduce(c.rank + 1, operator.mul), [1, 2, 6][c.size - 1])
 
         self.ranks(body)

@@ -6,15 +6,16 @@
 
 namespace sinew::soak {
 
-/// What a process takes of its machine.
+/// The memory and the descriptors that a process holds.
 struct Footprint {
   std::int64_t resident_bytes = 0;
   std::int64_t descriptors = 0;
   std::int64_t mappings = 0;
-  std::map<std::string, int> kinds;  ///< how many descriptors of each kind: "TCP listener", "UNIX socket", "[eventpoll]"
+  std::map<std::string, int>
+      kinds;  ///< the number of descriptors of each kind, such as "TCP listener" or "[eventpoll]"
 };
 
-/// Of this process. What the allocator holds back without need is given to the system first.
+/// Counts what this process holds. The allocator first gives back what it keeps without need.
 Footprint footprint_now();
 
 /// The kinds of which `after` has another number than `before`, such as "TCP socket: 3 before, 5 after".

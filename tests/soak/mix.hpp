@@ -22,8 +22,8 @@ class Mix {
 
   /// One thing of the mix. Errors: as what it calls; what must not happen.
   void step();
-  /// Gives up all but a new World. Returns what this rank takes once nothing changes any longer, so that generations can
-  /// be compared: it does not grow with communicators.
+  /// Gives up all but a new World, because what a rank holds grows with its communicators. Returns what this rank holds
+  /// when that no longer changes.
   Footprint next_generation();
   /// Rank 0's will, on all ranks.
   bool all_go_on(bool mine);

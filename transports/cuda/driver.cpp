@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/made_once.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/system/made_once.hpp>
 #include <sinew/transports/cuda/driver.hpp>
 
 namespace sinew::cuda {

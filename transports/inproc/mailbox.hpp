@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
-#include <sinew/core/system/process_lock.hpp>
 
 namespace sinew::inproc {
 

@@ -14,9 +14,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
-#include <sinew/core/system/process_lock.hpp>
 #include <sinew/transports/module_file.hpp>
 #include <sinew/transports/saved_signal_handlers.hpp>
 

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
-#include <sinew/core/system/process_lock.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 #include <sinew/transports/module_file.hpp>

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-
 namespace sinew::torch_backend {
 namespace {
 

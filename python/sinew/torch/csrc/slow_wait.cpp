@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 #include "call_site.hpp"

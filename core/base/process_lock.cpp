@@ -1,11 +1,11 @@
 #include <pthread.h>
 
 #include <array>
-#include <ctime>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 
 namespace sinew {
 namespace {

@@ -6,7 +6,8 @@
 
 namespace sinew {
 
-/// What all threads of a process share, in the order of locking: a thread that holds one may ask for later ones only.
+/// The things that all threads of a process share, in the order of locking. A thread that holds the lock of one may ask
+/// for those of later ones only.
 enum class OfProcess : std::uint8_t {
   PmixSession,
   Pmi1Line,
@@ -28,10 +29,10 @@ enum class OfProcess : std::uint8_t {
   Log,
 };
 
-/// Holds the lock of something that the process shares, in its scope. In a child of fork() all these locks are free,
-/// also if another thread of the parent held one. fork() waits until it has all of them, so that the child finds no
-/// half-written state, but for no longer than a second: a thread that connects may hold one for longer.
-/// A static std::mutex would stay locked in such a child, which would wait for it for ever.
+/// Holds the lock of something that the process shares. In a child of fork() all these locks are free, also if another
+/// thread of the parent held one. A static std::mutex would stay locked there, and the child would wait for ever.
+/// fork() first takes all locks, so that the child finds no half-written state. It waits for a second at most, because
+/// a thread that connects to a launcher may hold a lock for longer.
 /// Thread: any.
 /// Cost:   as a std::mutex.
 class SINEW_API ProcessLock {

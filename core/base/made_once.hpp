@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include <sinew/core/system/process_lock.hpp>
+#include <sinew/core/base/process_lock.hpp>
 
 namespace sinew {
 
