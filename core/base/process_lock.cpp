@@ -1,9 +1,10 @@
 #include <pthread.h>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <ctime>
+#include <thread>
 
 #include <sinew/core/base/process_lock.hpp>
 
@@ -11,47 +12,69 @@ namespace sinew {
 namespace {
 
 constexpr std::size_t kLocks = static_cast<std::size_t>(OfProcess::Log) + 1;
-constexpr std::time_t kForkWaits = 1;  // seconds, for all locks together
+constexpr auto kForkWaits = std::chrono::seconds(1);  // for all locks together
+constexpr auto kForkLooksAgain = std::chrono::microseconds(100);
 
-// No function's static: its guard, too, would stay held in a child that is made while another thread makes the static.
-// A thread that forks while it holds a lock shall not wait for itself, so the kind is one that checks its owner.
-constinit std::array<pthread_mutex_t, kLocks> locks = [] {
+constexpr std::array<pthread_mutex_t, kLocks> unlocked() {
   std::array<pthread_mutex_t, kLocks> all{};
-  all.fill(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP);
+  all.fill(PTHREAD_MUTEX_INITIALIZER);
   return all;
-}();
+}
 
-constinit thread_local std::uint32_t held_for_fork = 0;  // a bit per lock
+// No function's static: its guard would stay held in a child that is made while another thread makes the static.
+constinit std::array<pthread_mutex_t, kLocks> process_locks = unlocked();
+
+// A bit per lock.
+constinit thread_local std::uint32_t locks_held = 0;           // by this thread
+constinit thread_local std::uint32_t locks_held_for_fork = 0;  // in addition
 static_assert(kLocks <= 32);
 
-pthread_mutex_t& lock_of(OfProcess what) noexcept { return locks[static_cast<std::size_t>(what)]; }
+std::uint32_t bit_of(std::size_t lock) noexcept { return std::uint32_t{1} << lock; }
+
+bool is_lock_taken_before(std::size_t lock, std::chrono::steady_clock::time_point until) noexcept {
+  while (pthread_mutex_trylock(&process_locks[lock]) != 0) {
+    if (std::chrono::steady_clock::now() >= until) return false;
+    std::this_thread::sleep_for(kForkLooksAgain);
+  }
+  return true;
+}
 
 void take_all() noexcept {
-  held_for_fork = 0;
-  timespec until{};
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_sec += kForkWaits;
+  const auto until = std::chrono::steady_clock::now() + kForkWaits;
+  locks_held_for_fork = 0;
   for (std::size_t i = 0; i < kLocks; ++i) {
-    if (pthread_mutex_clocklock(&locks[i], CLOCK_MONOTONIC, &until) == 0) held_for_fork |= std::uint32_t{1} << i;
+    if ((locks_held & bit_of(i)) == 0 && is_lock_taken_before(i, until)) locks_held_for_fork |= bit_of(i);
   }
 }
 
 void give_all() noexcept {
   for (std::size_t i = 0; i < kLocks; ++i) {
-    if ((held_for_fork >> i & 1U) != 0) pthread_mutex_unlock(&locks[i]);
+    if ((locks_held_for_fork & bit_of(i)) != 0) pthread_mutex_unlock(&process_locks[i]);
   }
 }
 
 /// In the child, whose only thread this is.
-void free_all() noexcept { locks.fill(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP); }
+void free_all() noexcept {
+  process_locks = unlocked();
+  locks_held = 0;
+}
 
 [[maybe_unused]] const int registered = pthread_atfork(take_all, give_all, free_all);
 
 }  // namespace
 
-ProcessLock::ProcessLock(OfProcess what) noexcept : what_(what) { pthread_mutex_lock(&lock_of(what_)); }
+ProcessLock::ProcessLock(OfProcess what) noexcept : what_(what) {
+  const auto lock = static_cast<std::size_t>(what_);
+  pthread_mutex_lock(&process_locks[lock]);
+  locks_held |= bit_of(lock);
+}
 
-/// In a child that was made in this scope the lock is free already. That is an error to the mutex, and harmless.
-ProcessLock::~ProcessLock() { pthread_mutex_unlock(&lock_of(what_)); }
+/// In a child that was made in this scope the lock is free already.
+ProcessLock::~ProcessLock() {
+  const auto lock = static_cast<std::size_t>(what_);
+  if ((locks_held & bit_of(lock)) == 0) return;
+  locks_held &= ~bit_of(lock);
+  pthread_mutex_unlock(&process_locks[lock]);
+}
 
 }  // namespace sinew
