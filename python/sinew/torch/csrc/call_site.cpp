@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include <sinew/core/base/process_lock.hpp>
+
 #include "../../csrc/innermost_line.hpp"
 #include "call_site.hpp"
 

@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include <sinew/core/base/process_lock.hpp>
+
 namespace sinew::torch_backend::device {
 
 Place place(c10::Device device) {

@@ -4,6 +4,8 @@
 #include <exception>
 #include <thread>
 
+#include <sinew/core/base/process_lock.hpp>
+
 #include "device.hpp"
 #include "signals.hpp"
 #include "work.hpp"

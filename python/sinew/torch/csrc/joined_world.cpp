@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <sinew/core/base/process_lock.hpp>
+
 namespace sinew::torch_backend {
 namespace {
 
