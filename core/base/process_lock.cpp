@@ -15,14 +15,14 @@ constexpr std::size_t kLocks = static_cast<std::size_t>(OfProcess::Log) + 1;
 constexpr auto kForkWaits = std::chrono::seconds(1);  // for all locks together
 constexpr auto kForkLooksAgain = std::chrono::microseconds(100);
 
-constexpr std::array<pthread_mutex_t, kLocks> unlocked() {
-  std::array<pthread_mutex_t, kLocks> all{};
-  all.fill(PTHREAD_MUTEX_INITIALIZER);
-  return all;
-}
+constexpr pthread_mutex_t kUnlocked = PTHREAD_MUTEX_INITIALIZER;
 
 // No function's static: its guard would stay held in a child that is made while another thread makes the static.
-constinit std::array<pthread_mutex_t, kLocks> process_locks = unlocked();
+constinit std::array<pthread_mutex_t, kLocks> process_locks = [] {
+  std::array<pthread_mutex_t, kLocks> all{};
+  all.fill(kUnlocked);
+  return all;
+}();
 
 // A bit per lock.
 constinit thread_local std::uint32_t locks_held = 0;           // by this thread
@@ -53,10 +53,13 @@ void give_all() noexcept {
   }
 }
 
-/// In the child, whose only thread this is.
+/// In the child, whose only thread this is. The locks that this thread holds stay its own. Those of threads that the
+/// child does not have are made anew.
 void free_all() noexcept {
-  process_locks = unlocked();
-  locks_held = 0;
+  give_all();
+  for (std::size_t i = 0; i < kLocks; ++i) {
+    if (((locks_held | locks_held_for_fork) & bit_of(i)) == 0) process_locks[i] = kUnlocked;
+  }
 }
 
 [[maybe_unused]] const int registered = pthread_atfork(take_all, give_all, free_all);
@@ -69,10 +72,8 @@ ProcessLock::ProcessLock(OfProcess what) noexcept : what_(what) {
   locks_held |= bit_of(lock);
 }
 
-/// In a child that was made in this scope the lock is free already.
 ProcessLock::~ProcessLock() {
   const auto lock = static_cast<std::size_t>(what_);
-  if ((locks_held & bit_of(lock)) == 0) return;
   locks_held &= ~bit_of(lock);
   pthread_mutex_unlock(&process_locks[lock]);
 }

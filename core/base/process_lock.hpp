@@ -29,8 +29,8 @@ enum class OfProcess : std::uint8_t {
   Log,
 };
 
-/// Holds the lock of something that the process shares. In a child of fork() all these locks are free, also if another
-/// thread of the parent held one. A static std::mutex would stay locked there, and the child would wait for ever.
+/// Holds the lock of something that the process shares. In a child of fork() no lock is held by a thread of the parent
+/// that the child does not have. A static std::mutex would stay locked there, and the child would wait for ever.
 /// fork() first takes all locks, so that the child finds no half-written state. It waits for a second at most, because
 /// a thread that connects to a launcher may hold a lock for longer.
 /// Thread: any.
