@@ -21,8 +21,8 @@ using namespace std::chrono_literals;
 
 constexpr int kLocks = static_cast<int>(OfProcess::Log) + 1;
 
-/// A child calls `first`, then takes every lock and gives it back. Returns 0, or the signal that ends a child which waits
-/// for ever.
+/// A child calls `first`, then takes every lock and gives it back. Returns 0, or the signal that ends a child which
+/// waits for ever.
 template <class F>
 int child_takes_all(F first) {
   const pid_t child = ::fork();
