@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures the time that Python adds to an all_reduce. The package and C++ run in turns (A B A B).
+"""Measures the time that Python adds to an all_reduce. The package and C++ run in turns (A B B A), since the first of a
+pair finds colder caches.
 
     build/release/bin/sinew-run -n 2 build/python/bin/python bench/python/overhead.py
     overhead.py --sizes 8,1MiB --rounds 41 --json out.json
@@ -54,8 +55,12 @@ def measure(given, world, loop):
         calls = calls_of(size)
         python, cpp = [], []
         for turn in range(-3, given.rounds):
-            slowest[0] = python_seconds(world.communicator, data, calls) / calls
-            slowest[1] = loop.all_reduce_seconds(pointer, data.size, calls) / calls
+            runs = [
+                lambda: python_seconds(world.communicator, data, calls),
+                lambda: loop.all_reduce_seconds(pointer, data.size, calls),
+            ]
+            for which in (0, 1) if turn % 2 == 0 else (1, 0):
+                slowest[which] = runs[which]() / calls
             world.communicator.all_reduce(slowest, op="max")
             if turn >= 0:  # the first rounds warm up
                 python.append(slowest[0] * 1e6)
