@@ -19,7 +19,8 @@ enum class DType : std::uint8_t { I8, U8, I32, U32, I64, U64, F16, BF16, F32, F6
 
 inline constexpr std::size_t kDTypeCount = 15;
 
-/// The bytes of an element, by dtype. GCC would write a table inside of size_of() onto the stack in each call.
+/// The bytes of an element of each dtype. The table is not inside size_of(), because GCC would write it onto the stack
+/// in each call.
 inline constexpr std::uint8_t kElementBytes[kDTypeCount] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1, 2, 2};
 
 constexpr std::size_t size_of(DType t) noexcept { return kElementBytes[static_cast<std::size_t>(t)]; }

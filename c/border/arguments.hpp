@@ -40,8 +40,8 @@ void require_struct_size(const char* function, const char* type, const Struct& g
   if (given.struct_size != sizeof(Struct)) reject_struct_size(function, type, given.struct_size, sizeof(Struct));
 }
 
-/// For the members called `unused`, which a later version may give a meaning.
-/// Errors: InvalidArgument for another number than 0.
+/// Checks a member that is called `unused`. It must be 0, because a later version may give it a meaning.
+/// Errors: InvalidArgument if it is not 0.
 inline void require_unused(const char* function, const char* member, std::int64_t found) {
   if (found != 0) [[unlikely]]
     reject_unused(function, member, found);

@@ -60,8 +60,8 @@ Status wait_to_the_end(Work& work) {
   }
 }
 
-/// Waits until the deadline. Without a deadline it waits as sinew_wait() does, so that the error of a wait that takes
-/// too long names the ranks that have not come.
+/// Waits until the deadline, or as sinew_wait() does if there is none. sinew_wait() fails after SINEW_TIMEOUT, with an
+/// error that names the ranks that have not come.
 Status wait_until(Work& work, Deadline deadline) {
   return deadline.given() ? work.wait(deadline) : wait_to_the_end(work);
 }

@@ -64,7 +64,8 @@ struct KnownPlane {
   ControlPages pages;
 };
 
-/// By the token of their process's World. OfProcess::ControlPlanes is held.
+/// The control planes of this process, each by the token that its rank has told the others.
+/// Precondition: the caller holds OfProcess::ControlPlanes.
 std::map<std::uint64_t, KnownPlane>& known_planes() {
   static std::map<std::uint64_t, KnownPlane> all;
   return all;

@@ -8,7 +8,7 @@ namespace sinew {
 
 /// A constant of the process that is made when it is first asked for, and never destroyed. Unlike a function's static
 /// it can be used in a child of fork() that was made while another thread made it.
-/// Thread: any. Two makers must not need each other's constant.
+/// Thread: any. A `make` must not ask for another such constant.
 /// Cost:   one load once it is made.
 template <class T>
 class MadeOnce {
@@ -17,7 +17,7 @@ class MadeOnce {
   MadeOnce(const MadeOnce&) = delete;
   MadeOnce& operator=(const MadeOnce&) = delete;
 
-  /// The constant; the first caller's `make()` makes it.
+  /// Returns the constant. The first call makes it by `make()`.
   template <class Make>
   const T& get(Make make) {
     if (const T* made = made_.load(std::memory_order_acquire)) return *made;

@@ -17,16 +17,17 @@ constexpr auto kForkLooksAgain = std::chrono::microseconds(100);
 
 constexpr pthread_mutex_t kUnlocked = PTHREAD_MUTEX_INITIALIZER;
 
-// No function's static: its guard would stay held in a child that is made while another thread makes the static.
+// The locks are not statics of a function. The guard of such a static would stay held in a child that is made while
+// another thread makes the static.
 constinit std::array<pthread_mutex_t, kLocks> process_locks = [] {
   std::array<pthread_mutex_t, kLocks> all{};
   all.fill(kUnlocked);
   return all;
 }();
 
-// A bit per lock.
-constinit thread_local std::uint32_t locks_held = 0;           // by this thread
-constinit thread_local std::uint32_t locks_held_for_fork = 0;  // in addition
+// Each number has one bit for each lock.
+constinit thread_local std::uint32_t locks_held = 0;           // the locks that this thread holds
+constinit thread_local std::uint32_t locks_held_for_fork = 0;  // the others that it took for a fork
 static_assert(kLocks <= 32);
 
 std::uint32_t bit_of(std::size_t lock) noexcept { return std::uint32_t{1} << lock; }
@@ -53,8 +54,8 @@ void give_all() noexcept {
   }
 }
 
-/// In the child, whose only thread this is. The locks that this thread holds stay its own. Those of threads that the
-/// child does not have are made anew.
+/// Runs in the child, which has only the thread that forked. Locks that this thread holds stay locked. Locks that other
+/// threads of the parent hold are made anew.
 void free_all() noexcept {
   give_all();
   for (std::size_t i = 0; i < kLocks; ++i) {

@@ -29,12 +29,13 @@ enum class OfProcess : std::uint8_t {
   Log,
 };
 
-/// Holds the lock of something that the process shares. In a child of fork() no lock is held by a thread of the parent
-/// that the child does not have. A static std::mutex would stay locked there, and the child would wait for ever.
+/// Holds the lock of something that the process shares. If another thread holds a lock during fork(), the lock is free
+/// in the child, which does not have that thread. A static std::mutex would stay locked there, and the child would wait
+/// for ever.
 /// fork() first takes all locks, so that the child finds no half-written state. It waits for a second at most, because
 /// a thread that connects to a launcher may hold a lock for longer.
 /// Thread: any.
-/// Cost:   as a std::mutex.
+/// Cost:   that of a std::mutex.
 class SINEW_API ProcessLock {
  public:
   explicit ProcessLock(OfProcess what) noexcept;

@@ -306,7 +306,7 @@ struct PortOfProcess {
   std::optional<ListeningPort> port;
 };
 
-/// OfProcess::ListeningPorts is held.
+/// Precondition: the caller holds OfProcess::ListeningPorts.
 std::vector<std::weak_ptr<PortOfProcess>>& open_ports() {
   static auto* const kPorts = new std::vector<std::weak_ptr<PortOfProcess>>;  // ports may end while the process exits
   return *kPorts;

@@ -353,7 +353,7 @@ class Exporter {
     return capsule;
   }
 
-  /// Returns what the object's __dlpack__ returns. Returns null, and leaves the exception set, if that raises one.
+  /// Calls the object's __dlpack__. If that raises an exception, the result is null and the exception stays set.
   nb::object call_dlpack(bool versioned) const {
     static PyObject* const method = PyUnicode_InternFromString("__dlpack__");
     static PyObject* const names = Py_BuildValue("(s)", "max_version");

@@ -78,7 +78,7 @@ TEST(ProcessLock, EachStaysItsHolders_InAChildThatTheHolderMakes) {
   }
 }
 
-/// A child finds what the lock guards whole: fork() waits until the thread that writes it has finished.
+/// fork() waits until the thread that writes has finished, so the child finds no half-written data.
 TEST(ProcessLock, AForkWaitsForAThreadThatHoldsOne) {
   if constexpr (SINEW_THREAD_SANITIZER)
     GTEST_SKIP() << "clang's thread sanitizer does not know the threads of a parent in its child";

@@ -15,10 +15,10 @@ struct Footprint {
       kinds;  ///< the number of descriptors of each kind, such as "TCP listener" or "[eventpoll]"
 };
 
-/// Counts what this process holds. The allocator first gives back what it keeps without need.
+/// Counts what this process holds. First the allocator returns its unused memory to the system.
 Footprint footprint_now();
 
-/// The kinds of which `after` has another number than `before`, such as "TCP socket: 3 before, 5 after".
+/// Lists the kinds whose numbers differ, such as "TCP socket: 3 before, 5 after".
 std::string changes(const Footprint& before, const Footprint& after);
 
 }  // namespace sinew::soak

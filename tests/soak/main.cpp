@@ -61,7 +61,7 @@ int soak(sinew::soak::Mix& mix, const Options& options) {
   const sinew::soak::Footprint first = before.value_or(after);
   const std::int64_t growth = mix.largest(after.resident_bytes - first.resident_bytes);
   std::int64_t descriptors = mix.largest(after.descriptors - first.descriptors);
-  // A leaked descriptor is there in every later generation. One of a connection that ended late is not.
+  // Every later generation still has a leaked descriptor. It does not have that of a connection that only ended late.
   for (int more = 0; descriptors > 0 && more < kGenerationsMore; ++more) {
     if (after.descriptors > first.descriptors)
       fmt::print(stderr, "rank {}: descriptors: {}\n", mix.rank(), sinew::soak::changes(first, after));

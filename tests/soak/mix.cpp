@@ -191,8 +191,8 @@ Footprint Mix::next_generation() {
 }
 
 /// The control thread makes connections while calls run. This function returns when each pair of ranks has a connection
-/// and no rank's number of descriptors changes any longer. A single look would also count the files that the control
-/// thread opens and closes meanwhile.
+/// and no rank's number of descriptors changes any longer. One look alone could also count a file that the
+/// control thread has open for a moment.
 Footprint Mix::use_all_connections() {
   doing_ = "a message in each pair";
   Communicator& all = world_->communicator();
