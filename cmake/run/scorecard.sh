@@ -36,7 +36,7 @@ run_scorecard() {
   need_packages bench build scorecard package
   make_python_environment
   configure release
-  compile release
+  compile release all exhaustive_tests
   if $continued && [ "$(cat "$folder/commit" 2>/dev/null)" != "$(git rev-parse HEAD)" ]; then
     die "scorecard: --continue needs rows of this commit, $(git rev-parse --short HEAD), but $folder has those of '$(cat "$folder/commit" 2>/dev/null)'; start without it"
   fi
