@@ -136,8 +136,7 @@ std::vector<Row> make_rows() {
       text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
       text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
       switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too", &Config::time_calls),
-      switch_row("SINEW_PYTHON_SITES",
-                 "names each call from PyTorch by its line of Python, not only those that wait long",
+      switch_row("SINEW_PYTHON_SITES", "names each call from Python by its line, not only calls that wait for 200 ms",
                  &Config::python_sites),
       {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",
        [](Config& c, std::string_view v) {

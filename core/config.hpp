@@ -43,7 +43,7 @@ struct Config {
   std::string rsh = "ssh";    ///< SINEW_RSH: command that runs a program on another host
   std::string trace_dir;      ///< SINEW_TRACE
   bool time_calls = false;    ///< SINEW_STATS: for Communicator::stats(); so does a trace
-  bool python_sites = false;  ///< SINEW_PYTHON_SITES: each call from PyTorch is named by its line, not only slow ones
+  bool python_sites = false;  ///< SINEW_PYTHON_SITES: each call from Python is named by its line
   std::string log_level;      ///< SINEW_LOG, for the whole process from its start; programs call log::set_level()
   bool verify_plans = false;  ///< SINEW_VERIFY: rank 0 proves each plan before its first run
 

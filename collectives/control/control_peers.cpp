@@ -144,8 +144,8 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
     if (!stranger || cards[without].at("secret")) continue;
     throw Error(
         Code::Unavailable,
-        fmt::format("ranks 0 and {} are on different hosts ({}, {}) and rank {} has no secret to trust the other "
-                    "by: set SINEW_SECRET_FILE",
+        fmt::format("ranks 0 and {} are on different hosts ({}, {}), and rank {} has no secret to authenticate with: "
+                    "set SINEW_SECRET_FILE to a file with the same random bytes on every host",
                     r, peers[0].host_name, peers[r].host_name, without));
   }
   for (std::size_t r = 0; r < peers.size(); ++r) {

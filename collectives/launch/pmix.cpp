@@ -39,7 +39,8 @@ struct Library {
     void* handle = ::dlopen(kLibrary, RTLD_NOW | RTLD_GLOBAL);
     if (handle == nullptr) {
       throw Error(Code::Unavailable,
-                  fmt::format("PMIX_RANK is set, but {} cannot be loaded: {}", kLibrary, ::dlerror()));
+                  fmt::format("PMIX_RANK is set, but {} cannot be loaded: {}; on Debian: apt-get install libpmix2",
+                              kLibrary, ::dlerror()));
     }
     find(handle, "PMIx_Init", init);
     find(handle, "PMIx_Finalize", finalize);

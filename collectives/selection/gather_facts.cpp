@@ -59,11 +59,12 @@ std::vector<int> number_by_first(const std::vector<std::string>& values) {
   return numbers;
 }
 
-void require_equal(const std::vector<Json>& hellos, const char* key, const char* what) {
+void require_equal(const std::vector<Json>& hellos, const char* key, const char* what, const char* cure) {
   for (std::size_t r = 1; r < hellos.size(); ++r) {
     if (hellos[r].at(key) == hellos[0].at(key)) continue;
-    throw Error(Code::InvalidArgument, fmt::format("{} differ: rank 0 has {}, rank {} has {}", what,
-                                                   json_text(hellos[0].at(key)), r, json_text(hellos[r].at(key))));
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} differ: rank 0 has {}, rank {} has {}: {}", what, json_text(hellos[0].at(key)), r,
+                            json_text(hellos[r].at(key)), cure));
   }
 }
 
@@ -208,9 +209,10 @@ void require_ways(const Facts& facts) {
 GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, const Config& config) {
   std::vector<Json> hellos;
   for (const Bytes& b : exchange.all_gather(to_cbor(hello_of(mine, config)))) hellos.push_back(from_cbor(b));
-  require_equal(hellos, "version", "library versions");
-  require_equal(hellos, "tls", "the settings of SINEW_TLS");
-  require_equal(hellos, "rules", "user rules (SINEW_TUNE)");
+  constexpr const char* kSetAlike = "set the variable alike for all ranks";
+  require_equal(hellos, "version", "library versions", "install the same version of sinew on every host");
+  require_equal(hellos, "tls", "the settings of SINEW_TLS", kSetAlike);
+  require_equal(hellos, "rules", "user rules (SINEW_TUNE)", kSetAlike);
   GatheredFacts gathered;
   for (const std::string& rule : config.tune) gathered.facts.rules.push_back(Rule::parse(rule));
   read_hellos(hellos, gathered);

@@ -85,7 +85,7 @@ void SharedSegment::throw_full(std::size_t bytes) const {
   throw Error(
       Code::System,
       fmt::format("{} bytes asked of this process's shared memory: {} of its {} bytes are taken, and no hole is "
-                  "long enough",
+                  "long enough: ask for less, or raise the limits that bound it (ulimit -v, ulimit -f)",
                   bytes, sum_of_allocated(), bytes_));
 }
 

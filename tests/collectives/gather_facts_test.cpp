@@ -1,3 +1,4 @@
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/selection/gather_facts.hpp>
+#include <sinew/core/config.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 
 namespace sinew {
@@ -53,6 +56,32 @@ TEST(GatherFacts, CallATransportByNic_OnlyWhereItIsOnEveryRank) {
   };
   EXPECT_THAT(by_nic([](int) { return true; }), ElementsAre("inproc"));
   EXPECT_THAT(by_nic([](int rank) { return rank != 5; }), testing::IsEmpty());
+}
+
+TEST(GatherFacts, SayWhatDiffersAndWhatToDo_WhenRanksHaveOtherRules) {
+  auto exchanges = thread_exchanges(2, std::chrono::seconds(60));
+  std::array<std::unique_ptr<Transport>, 2> rails = {inproc::make_transport(0, 0), inproc::make_transport(1, 0)};
+  std::array<std::string, 2> said;
+  const auto gather = [&](std::size_t rank) {
+    LocalFacts mine{"h", "one", 4, {}};
+    mine.transports.push_back({.name = "inproc", .rail = rails[rank].get(), .offload_facts = {}});
+    Config config;
+    if (rank == 1) config.tune = {"all_reduce:0-1KiB:ring"};
+    try {
+      static_cast<void>(gather_facts(exchanges[rank], mine, config));
+    } catch (const Error& e) {
+      said[rank] = e.what();
+    }
+  };
+  {
+    const std::jthread other(gather, 1);
+    gather(0);
+  }
+  for (const std::string& text : said) {
+    EXPECT_EQ(text,
+              "user rules (SINEW_TUNE) differ: rank 0 has [], rank 1 has [\"all_reduce:0-1KiB:ring\"]: "
+              "set the variable alike for all ranks");
+  }
 }
 
 }  // namespace

@@ -163,9 +163,13 @@ void require_as_many_elements(const Members& in, const StoredItem& stored) {
 
 CheckpointIndex index_of(const Json& json) {
   const Members top(json, "index");
-  if (top.text("format") != kFormat || top.integer<int>("version") != kVersion ||
-      top.integer<std::uint64_t>("block_bytes") != kBlockBytes)
-    top.reject("format", fmt::format("{}, version {}, block_bytes {}", kFormat, kVersion, kBlockBytes));
+  const std::string format = top.text("format");
+  const auto version = top.integer<int>("version");
+  const auto block_bytes = top.integer<std::uint64_t>("block_bytes");
+  if (format != kFormat || version != kVersion || block_bytes != kBlockBytes) {
+    top.reject("format", fmt::format("{}, version {}, block_bytes {}; found {}, version {}, block_bytes {}", kFormat,
+                                     kVersion, kBlockBytes, format, version, block_bytes));
+  }
   CheckpointIndex index{.metadata = metadata_from(Members(top.at("metadata"), "metadata")),
                         .ranks = top.integer<std::int32_t>("ranks"),
                         .files = {},

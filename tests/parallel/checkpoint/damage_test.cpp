@@ -132,7 +132,8 @@ TEST_F(Damaged, IndexIsRefused_WhereItCannotBe) {
     }
     return std::string("accepted");
   };
-  EXPECT_THAT(with("\"version\": 1", "\"version\": 2"), HasSubstr("version 1"));
+  EXPECT_THAT(with("\"version\": 1", "\"version\": 2"),
+              AllOf(HasSubstr("expected sinew-checkpoint, version 1"), HasSubstr("found sinew-checkpoint, version 2")));
   EXPECT_THAT(with("\"last\": 13", "\"last\": 12"), HasSubstr("parts: expected 30 elements"));
   EXPECT_THAT(with("\"first\": 13", "\"first\": 12"), HasSubstr("72 bytes within the file's 68"));
   EXPECT_THAT(with("\"first\": 13,\n     \"last\": 30", "\"first\": 12,\n     \"last\": 29"),
