@@ -109,6 +109,7 @@ void CallSlab::then(PendingCall& op, std::function<void(const Status&)> run) {
 }
 
 void CallSlab::name_site(PendingCall& op, const std::string& text) {
+  if (fork_.in_child()) return;
   const Hold hold(shared_.get());
   if (!op.done.load(std::memory_order_acquire) && judge_.name_site) judge_.name_site(op, text);
 }
@@ -119,6 +120,7 @@ void CallSlab::expire(PendingCall& op) noexcept {
 }
 
 void CallSlab::abandon(PendingCall& op) noexcept {
+  if (fork_.in_child()) return;
   bool last = false;
   {
     const Hold hold(shared_.get());

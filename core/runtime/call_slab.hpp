@@ -145,7 +145,7 @@ class SINEW_API CallSlab {
   bool wait_for_mark(PendingCall& op, Deadline deadline);
   /// Its deadline has come: the watch ends it, and its communicator.
   void expire(PendingCall& op) noexcept;
-  /// As Work::name_site.
+  /// As Work::name_site. Does nothing in a fork's child.
   void name_site(PendingCall& op, const std::string& text);
   /// As Work::then.
   void then(PendingCall& op, std::function<void(const Status&)> run);
@@ -153,7 +153,8 @@ class SINEW_API CallSlab {
   void tell_end(PendingCall& op) noexcept {
     if (judge_.at_end) judge_.at_end(op);
   }
-  /// The Work is gone: frees the place now or when the operation ends.
+  /// The Work is gone: frees the place now or when the operation ends. Does nothing in a fork's child, where a thread
+  /// that exists only in the parent may hold the lock for ever.
   void abandon(PendingCall& op) noexcept;
   /// Visits every operation that is not done.
   template <class F>

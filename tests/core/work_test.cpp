@@ -1,4 +1,6 @@
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -135,6 +137,32 @@ TEST_F(WorkOfAnotherThread, CallsArePendingOnlyOnceTheyAreFilled) {
   over = true;
   driver.join();
   EXPECT_EQ(strange, 0);
+}
+
+TEST_F(WorkOfAnotherThread, ForksChildDropsItsWork_WhileAThreadOfTheParentHoldsTheLock) {
+  PendingCall& op = open();
+  Work work(op);
+  std::atomic<bool> held{false};
+  std::atomic<bool> over{false};
+  std::thread holder([&] {
+    const SharedProgress::Hold hold(calls_.shared());
+    held = true;
+    while (!over) std::this_thread::sleep_for(milliseconds(1));
+  });
+  while (!held) std::this_thread::yield();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);  // ends a child that waits for the lock
+    work.name_site("train.py:12");
+    work = Work();
+    ::_exit(0);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  over = true;
+  holder.join();
+  EXPECT_EQ(status, 0);
+  finish(op);
 }
 
 TEST(Work, PlacesAreUsedAgain_AndStayWhereTheyAre) {
