@@ -6,6 +6,7 @@
 
 #include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/offload/call_ring.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 #include <support/ranks.hpp>
 #include <support/sanitized.hpp>
@@ -332,6 +333,18 @@ TEST(ShmOffload, GivesItsMemoryBack_WhenEverybodyHasEnded) {
     }
     EXPECT_LT(most, std::size_t{16} << 20);
   });
+}
+
+/// A launch that throws, as for lack of memory, ends between prepare() and launched().
+TEST(ShmCallRing, HoldsNoCallThatCouldNotBeLaunched) {
+  shm::CallRing ring;
+  EXPECT_EQ(ring.prepare().sequence, 1u);
+  EXPECT_TRUE(ring.empty());
+  EXPECT_EQ(ring.prepare().sequence, 1u);
+  ring.launched();
+  EXPECT_FALSE(ring.empty());
+  EXPECT_EQ(ring.prepare().sequence, 2u);
+  EXPECT_EQ(ring.next, 2u);
 }
 
 TEST(ShmOffload, SaysWhatItDoesNotDo) {

@@ -22,13 +22,16 @@ class CallRing {
   const PendingCall& at(std::uint64_t sequence) const noexcept { return calls_[sequence & (calls_.size() - 1)]; }
   /// The parts that a call of Protocol::Parts gives and takes.
   CallParts& parts_of(const PendingCall& call) noexcept { return parts_[call.sequence & (parts_.size() - 1)]; }
-  /// Room for the next call. Its sequence number is set. Cost: doubles the ring if that is full.
-  PendingCall& add() {
+  /// Room for the next call. Its sequence number is set. The call is in the ring after launched().
+  /// Cost: doubles the ring if that is full.
+  PendingCall& prepare() {
     if (next - oldest == calls_.size()) grow();
     PendingCall& call = at(next);
-    call.sequence = next++;
+    call.sequence = next;
     return call;
   }
+  /// Adds the call of prepare() to the ring.
+  void launched() noexcept { ++next; }
   std::size_t memory_bytes() const noexcept { return calls_.capacity() * sizeof(PendingCall); }
 
  private:

@@ -67,7 +67,7 @@ std::size_t ShmOffload::memory_bytes() const noexcept {
 }
 
 void ShmOffload::launch(const Call& call, Completion& done) {
-  PendingCall& c = calls_.add();
+  PendingCall& c = calls_.prepare();
   const CollectiveDesc& desc = call.desc;
   c.done = &done;
   c.fingerprint = call.fingerprint;
@@ -87,6 +87,7 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.exposed = false;
   if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
   if (c.protocol == Protocol::Tree) trees_.prepare(c);  // builds the tree while the call may still fail
+  calls_.launched();
   if (end_.ok()) announcer_.announce_waiting();
 }
 
