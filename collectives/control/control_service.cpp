@@ -61,6 +61,7 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
     thread_->run([&] { serve(keys); });
   } catch (...) {
     service_ = {};
+    if (thread_) thread_->run([this] { leave_thread(); });
     ProcessPlanes::remove(token_);
     throw;
   }
@@ -80,19 +81,22 @@ ControlService::~ControlService() {
       });
     });
     told.get_future().wait();
-    thread_->run([this] {
-      {
-        const std::scoped_lock lock(mutex_);
-        linked_.store(false, std::memory_order_relaxed);  // nothing is posted any more, whoever learns something yet
-      }
-      thread_->forget(this);
-      service_ = {};
-      links_.reset();
-      thread_->unwatch(doorbell_.descriptor());
-      for (const ControlPeer& p : peers_) thread_->unwatch(p.life);
-    });
+    thread_->run([this] { leave_thread(); });
   }
   ProcessPlanes::remove(token_);
+}
+
+/// Ends all that the control thread does for this object.
+void ControlService::leave_thread() {
+  {
+    const std::scoped_lock lock(mutex_);
+    linked_.store(false, std::memory_order_relaxed);  // nothing is posted any more, whoever learns something yet
+  }
+  thread_->forget(this);
+  service_ = {};
+  links_.reset();
+  thread_->unwatch(doorbell_.descriptor());
+  for (const ControlPeer& p : peers_) thread_->unwatch(p.life);
 }
 
 bool ControlService::alone() const noexcept {

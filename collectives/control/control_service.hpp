@@ -81,6 +81,7 @@ class SINEW_API ControlService : private LinkUser {
   void out_of_reach(int world_rank, const std::string& why) override;
 
   void serve(const Keys& keys);
+  void leave_thread();
   void connected(const AuthClaim& claim, Socket socket);
   void hear();
   void compare_records();

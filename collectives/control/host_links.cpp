@@ -44,8 +44,8 @@ HostLinks::HostLinks(ControlThread& thread, LinkUser& user, Keys keys, const Con
     host.name = p->host_name;
     host.ranks.push_back(p);
   }
-  schedule();
   maintain();
+  schedule();  // last, because a timer of an object whose constructor throws would stay
 }
 
 HostLinks::~HostLinks() {
