@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <exception>
+#include <string>
 #include <thread>
 
 #include <fmt/format.h>
@@ -32,8 +34,9 @@ void Survivors::agree(const std::function<void(const Exchange&)>& make) {
     Status outcome;
     try {
       make(exchange_for(ballot));
-    } catch (const Error& e) {
-      outcome = {e.code(), e.what()};
+    } catch (const std::exception& e) {
+      const Status why = status_of(e);
+      outcome = {why.code(), std::string(why.message())};  // the rank is one of the World that could not be made
     }
     service_.announce(Notice::of(NoticeKind::Vote, service_.rank(), outcome, ballot.number));
     const bool well = passed(ballot);
