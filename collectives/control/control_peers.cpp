@@ -9,6 +9,7 @@
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
 #include <sinew/collectives/control/control_service.hpp>
+#include <sinew/collectives/control/doorbell.hpp>
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
@@ -135,6 +136,11 @@ std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const Cont
     peer.host_id = c.at("host");
     peer.host_name = c.at("name");
     peer.doorbell = c.at("bell");
+    if (peer.doorbell.size() > Doorbell::kLongestName)
+      throw Error(Code::Mismatch,
+                  fmt::format("rank {} says that its control socket has a name of {} bytes, expected at most {}",
+                              peer.rank, peer.doorbell.size(), Doorbell::kLongestName),
+                  peer.rank);
     peer.clock = c.at("clock");
     peer.addresses = c.at("addresses");
   }

@@ -14,6 +14,8 @@
 namespace sinew {
 namespace {
 
+static_assert(Doorbell::kLongestName + 1 == sizeof(sockaddr_un::sun_path));
+
 struct Name {
   sockaddr_un address{};
   socklen_t length;

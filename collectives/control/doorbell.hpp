@@ -15,6 +15,8 @@ namespace sinew {
 class SINEW_API Doorbell {
  public:
   static constexpr std::size_t kLongestMessage = 60'000;
+  /// The bytes of an abstract name that fit into a socket address.
+  static constexpr std::size_t kLongestName = 107;
 
   /// Errors: Error{System}.
   Doorbell();
@@ -22,6 +24,7 @@ class SINEW_API Doorbell {
   const std::string& name() const noexcept { return name_; }
   int descriptor() const noexcept { return socket_.get(); }
   /// Never blocks. false: nobody listens there any more, or its queue is full: it is awake then.
+  /// Precondition: `name` has kLongestName bytes at most.
   bool ring(const std::string& name, std::span<const std::byte> message) const noexcept;
   /// The next message; false: no more for now.
   bool next(Bytes& message) const;
