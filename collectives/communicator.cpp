@@ -378,6 +378,6 @@ std::string Communicator::verdict() const {
   return state_->world->control->verdict(*state_);
 }
 
-std::size_t Communicator::memory_bytes() const { return state_ ? state_->memory_bytes() : 0; }
+std::size_t Communicator::memory_bytes() const { return state_ ? state().memory_bytes() : 0; }
 
 }  // namespace sinew

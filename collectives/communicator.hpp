@@ -298,6 +298,7 @@ class SINEW_API Communicator {
 
   /// The bytes of buffers that this rank holds for the communicator, with the scratch that all calls of the World
   /// share.
+  /// Errors: InvalidArgument in a fork's child.
   std::size_t memory_bytes() const;
 
  private:
