@@ -190,7 +190,13 @@ Communicator World::subgroup(std::span<const int> ranks, std::string_view name, 
   const std::uint64_t seed = hash_of_group(ranks, name);
   const std::uint16_t id = choose_communicator_id(state, seed, and_over(members));
   // Another group of the same name and ranks may have had this id: the first member's random number tells them apart.
-  const Bytes nonce = members.all_gather(WireWriter().value(random_id()).take()).front();
+  Bytes nonce;
+  try {
+    nonce = members.all_gather(WireWriter().value(random_id()).take()).front();
+  } catch (...) {
+    state.give_id_back(id);
+    throw;
+  }
   Group group{members.rank,
               {ranks.begin(), ranks.end()},
               state.generation,

@@ -41,13 +41,20 @@ std::uint16_t choose_communicator_id(WorldState& world, std::uint64_t seed, cons
       is_mine = (word & mask) != 0;
       word &= ~mask;
     }
-    std::uint64_t all_have = is_mine ? 1 : 0;
-    and_of_all({&all_have, 1});
-    if (all_have != 0) return static_cast<std::uint16_t>(2 * bit);
-    if (is_mine) {
+    const auto give_back = [&] {
+      if (!is_mine) return;
       const auto held = world.hold();
       word |= mask;
+    };
+    std::uint64_t all_have = is_mine ? 1 : 0;
+    try {
+      and_of_all({&all_have, 1});
+    } catch (...) {
+      give_back();
+      throw;
     }
+    if (all_have != 0) return static_cast<std::uint16_t>(2 * bit);
+    give_back();
   }
 }
 
