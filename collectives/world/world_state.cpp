@@ -211,8 +211,8 @@ std::unique_ptr<CallLog> WorldState::open_log(const ClockDifference& clock) cons
 void WorldState::close_endpoints(int world_rank) {
   for (const auto& endpoint : endpoints_[static_cast<std::size_t>(world_rank)]) {
     if (!endpoint) continue;
-    closing_.push_back(std::make_unique<Completion>([](Completion&) noexcept {}));
-    endpoint->close(*closing_.back());
+    closing.push_back(std::make_unique<Completion>([](Completion&) noexcept {}));
+    endpoint->close(*closing.back());
   }
 }
 

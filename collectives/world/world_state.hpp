@@ -40,6 +40,7 @@ struct WorldState {
   std::uint8_t generation;
   std::string host_id;
   std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed communicators with calls that have not ended
+  std::vector<std::unique_ptr<Completion>> closing;             ///< of endpoints to lost ranks
   Executor executor;
   std::unique_ptr<HostPeers> host;
   std::unique_ptr<DeviceRuntime> own_device_runtime;
@@ -130,7 +131,6 @@ struct WorldState {
 
   ForkMark fork_;
   std::vector<std::vector<std::unique_ptr<Endpoint>>> endpoints_;  // [rank][transport]
-  std::vector<std::unique_ptr<Completion>> closing_;
   std::unique_ptr<SelfLink> self_link_;
 };
 
