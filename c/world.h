@@ -106,7 +106,7 @@ SINEW_C_API sinew_status sinew_world_poll(sinew_world world, int* events);
 /// Makes a communicator of `count` ranks of this World. Only these ranks call it, with the same ranks in the same order
 /// and the same name. A rank's number in the communicator is its place in the list.
 /// `seconds`: how long to wait for the other members. At 0 or below, the configured timeout applies.
-/// Errors: SINEW_TIMEOUT with a member that did not come. The World goes on.
+/// Errors: SINEW_TIMEOUT with a member that did not come. The World goes on. The members must then choose another name.
 SINEW_C_API sinew_status sinew_world_subgroup(sinew_world world, const int* ranks, size_t count, const char* name,
                                               double seconds, sinew_communicator* communicator);
 
