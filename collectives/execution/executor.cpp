@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -147,7 +148,11 @@ void Executor::start(const RunArguments& arguments, Completion& done) {
   run.failed = false;
   run.next_segment = 0;
   run.segments_left = arguments.executable->segments;
-  start_instances(run);
+  try {
+    start_instances(run);
+  } catch (const std::exception& e) {  // messages may be in flight, so the call ends when they have ended
+    give_up(run, status_of(e));
+  }
 }
 
 /// Starts instances until as many as allowed are in flight. An instance without messages ends while it is started.
@@ -160,13 +165,13 @@ void Executor::start_instance(Run& run) {
   const Executable& e = *run.args.executable;
   const auto idle = std::ranges::find(run.instances, false, &Instance::running);
   Instance& instance = *idle;
-  instance.running = true;
-  instance.segment = run.next_segment++;
-  instance.steps_left = static_cast<std::uint32_t>(e.program.steps.size());
-  instance.posted = 0;
   instance.waits_for = e.waits_for;
   instance.ready.clear();
   instance.scratch = scratch_.take(run.scratch_bytes);
+  instance.running = true;  // the statements above may throw
+  instance.segment = run.next_segment++;
+  instance.steps_left = static_cast<std::uint32_t>(e.program.steps.size());
+  instance.posted = 0;
   ++run.instances_running;
   for (std::uint32_t s = instance.steps_left; s-- > 0;) {
     if (instance.waits_for[s] == 0) instance.ready.push_back(s);
@@ -224,9 +229,7 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
     return;
   }
   Message& message = instance.messages[e.message_of_step[step]];
-  message.posted = true;
   message.status = {};
-  ++instance.posted;
   const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, instance.segment);
   if (s.op == Op::Send) {
     e.endpoint_of_step[step]->send(instance.memory(s.a), tag, args.history, message);
@@ -239,6 +242,8 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
     }
     e.endpoint_of_step[step]->recv(sink, tag, message);
   }
+  message.posted = true;  // a message that an endpoint has refused by an exception never completes
+  ++instance.posted;
 }
 
 /// Marks a step done and its followers ready; does not run them.
@@ -272,8 +277,12 @@ void Executor::message_fired(Completion& completion) noexcept {
     }
     if (!run.failed) run.executor->step_done(instance, message.step);
   }
-  run.executor->execute_ready(instance);
-  run.executor->start_instances(run);
+  try {
+    run.executor->execute_ready(instance);
+    run.executor->start_instances(run);
+  } catch (const std::exception& thrown) {
+    run.executor->give_up(run, status_of(thrown));
+  }
 }
 
 void Executor::instance_over(Instance& instance) {
@@ -300,15 +309,21 @@ void Executor::fail(Run& run, const Status& reason) noexcept {
   }
 }
 
+void Executor::give_up(Run& run, const Status& reason) noexcept {
+  fail(run, reason);
+  for (Instance& i : run.instances) {
+    if (i.running && i.posted == 0) instance_over(i);
+  }
+  const bool is_finished = std::ranges::find(finished_, &run) != finished_.end();
+  if (run.instances_running == 0 && !is_finished) finished_.push_back(&run);
+}
+
 void Executor::abort(std::uint16_t communicator, const Status& reason) noexcept {
   for (auto& [executable, runs] : runs_) {
     for (auto& run : runs) {
       if (run->done == nullptr || run->args.communicator != communicator || run->failed) continue;
       if (std::ranges::find(finished_, run.get()) != finished_.end()) continue;
-      fail(*run, reason);
-      for (Instance& i : run->instances) {
-        if (i.running && i.posted == 0) instance_over(i);
-      }
+      give_up(*run, reason);
     }
   }
 }

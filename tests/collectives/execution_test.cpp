@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/execution/executor.hpp>
 #include <sinew/collectives/schedule/cells.hpp>
 #include <sinew/collectives/selection/recipe.hpp>
@@ -169,6 +171,34 @@ TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ExecutionOn, ::testing::Range(1, 10));
+
+/// Posts no message, as a transport does where memory is short.
+class NoMemory final : public Endpoint {
+ public:
+  void send(ConstBuffer, Tag, std::uint64_t, Completion&) override { throw std::bad_alloc(); }
+  void recv(Sink, Tag, Completion&) override { throw std::bad_alloc(); }
+  bool has_unexpected(Tag) const noexcept override { return false; }
+  bool cancel(Completion&) override { return false; }
+  void close(Completion&) override {}
+};
+
+TEST(Execution, EndsACallWithItsError_IfAnEndpointThrows) {
+  NoMemory endpoint;
+  Executor executor;
+  const CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::I64, .count = 8};
+  const Algorithm& ring = *find_algorithm(desc.collective, "ring");
+  const auto executable = Executable::make(desc, build_program(ring, desc, 0, 2, true), Segmentation{},
+                                           [&](int) -> Endpoint* { return &endpoint; });
+  std::vector<Value> data(desc.count, 1);
+  const Buffer memory{reinterpret_cast<std::byte*>(data.data()), data.size() * sizeof(Value), {}};
+  Finished done;
+  executor.start({.executable = executable.get(), .in = memory, .out = memory, .sequence = 1}, done);
+  EXPECT_FALSE(done.over) << "completions fire inside progress()";
+  executor.progress();
+  EXPECT_TRUE(done.over);
+  EXPECT_EQ(done.status.code(), Code::System);
+  executor.forget(*executable);
+}
 
 }  // namespace
 }  // namespace sinew
