@@ -272,6 +272,12 @@ struct HostPeers::State {
     }
   }
 
+  /// The name of the first rank's socket, from its card, which need not end with a zero byte.
+  std::string name_of_leader() const {
+    const std::array<char, 64>& name = peers[0].card.socket;
+    return {name.data(), ::strnlen(name.data(), name.size())};
+  }
+
   void pass_descriptors(DescriptorExchange& socket, Deadline deadline, const std::function<void()>& check) {
     if (std::ranges::all_of(peers, [](const Peer& p) { return p.local != nullptr; })) return;
     DescriptorSet mine;
@@ -283,7 +289,7 @@ struct HostPeers::State {
     const auto index = static_cast<std::size_t>(index_of[static_cast<std::size_t>(rank)]);
     std::vector<DescriptorSet> all = index == 0
                                          ? socket.lead(ranks, mine, deadline, check)
-                                         : socket.follow(peers[0].card.socket.data(), ranks, index, mine, deadline);
+                                         : socket.follow(name_of_leader(), ranks, index, mine, deadline);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (peers[i].local) continue;
       peers[i].descriptors = std::move(all[i]);
