@@ -81,8 +81,8 @@ Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
 /// the last one is still being taken down, and the port is one for all worlds.
 std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchVariables& v, std::uint16_t port,
                                        const Bytes& secret, const Config& config) {
-  static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
   const ProcessLock lock(OfProcess::HostedStores);
+  static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
   std::shared_ptr<HostedStore>& hosted = by_port[port];
   if (hosted) return hosted;
   auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);

@@ -144,8 +144,8 @@ files::path module_folder() {
 }
 
 Module& load_module(std::string_view name, const files::path& file) {
-  static std::map<std::string, std::pair<Module*, std::unique_ptr<Module>>> loaded;
   const ProcessLock lock(OfProcess::Modules);
+  static std::map<std::string, std::pair<Module*, std::unique_ptr<Module>>> loaded;
   auto& [module, absent] = loaded[file.native()];
   if (module == nullptr) {
     auto [found, reason] = open_file(name, file);

@@ -57,9 +57,9 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 /// Once per file and process.
 void warn_of_shadowed(std::string_view name, const std::string& folder, std::string_view by) {
-  static std::set<std::string> said;
   const std::string file = files::path(folder) / file_name(name);
   const ProcessLock lock(OfProcess::ShadowedModules);
+  static std::set<std::string> said;
   if (said.insert(file).second) {
     log::warning("SINEW_TRANSPORT_PATH: {} is not used: {} has a transport '{}' of its own", file, by, name);
   }
