@@ -44,7 +44,7 @@ void run_virtual_ranks(std::shared_ptr<const VirtualWorld> on, WorldOptions opti
   options.virtual_world = std::move(on);
   options.count_sent = true;
   Reason reason;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;  // joined even if there is no thread for the next rank
   for (const Exchange& exchange : thread_exchanges(ranks, options.config.timeout)) {
     threads.emplace_back([&, exchange] {
       try {
@@ -55,7 +55,7 @@ void run_virtual_ranks(std::shared_ptr<const VirtualWorld> on, WorldOptions opti
       }
     });
   }
-  for (std::thread& t : threads) t.join();
+  threads.clear();
   reason.rethrow();
 }
 
