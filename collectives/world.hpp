@@ -106,8 +106,8 @@ class SINEW_API World {
   /// Thread: with Threads::Multiple several threads may make overlapping groups at the same time, in any order, if the
   ///         groups differ in their names or ranks.
   /// Errors: InvalidArgument for bad ranks. Timeout, with a member that did not come within `deadline`; the World goes
-  ///         on. If no deadline is given, the configured timeout counts. After a Timeout the members must choose another
-  ///         name for the group, because messages of the first attempt may still wait at a member.
+  ///         on. If no deadline is given, the configured timeout counts. After a Timeout the members must give the
+  ///         group another name, because messages of the first attempt may still wait at a member.
   /// Cost:   two or three exchanges of 4 KiB by messages, and those of the offloads.
   Communicator subgroup(std::span<const int> ranks, std::string_view name, Deadline deadline = {});
 

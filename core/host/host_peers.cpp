@@ -287,9 +287,8 @@ struct HostPeers::State {
       if (!mine[i]) throw_errno("dup");
     }
     const auto index = static_cast<std::size_t>(index_of[static_cast<std::size_t>(rank)]);
-    std::vector<DescriptorSet> all = index == 0
-                                         ? socket.lead(ranks, mine, deadline, check)
-                                         : socket.follow(name_of_leader(), ranks, index, mine, deadline);
+    std::vector<DescriptorSet> all = index == 0 ? socket.lead(ranks, mine, deadline, check)
+                                                : socket.follow(name_of_leader(), ranks, index, mine, deadline);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (peers[i].local) continue;
       peers[i].descriptors = std::move(all[i]);
