@@ -74,7 +74,7 @@ class SINEW_API Executor : public ProgressSource {
   static void compute(const Instance& instance, const Step& step);
   void instance_over(Instance& instance);
   void fail(Run& run, const Status& reason) noexcept;
-  /// Does what fail() does, and ends the instances that have no message in flight.
+  /// Calls fail(), and ends the instances of the run that have no message in flight.
   void give_up(Run& run, const Status& reason) noexcept;
   static void message_fired(Completion& completion) noexcept;
 

@@ -153,8 +153,8 @@ class SINEW_API CallSlab {
   void tell_end(PendingCall& op) noexcept {
     if (judge_.at_end) judge_.at_end(op);
   }
-  /// The Work is gone: frees the place now or when the operation ends. Does nothing in a fork's child, where a thread
-  /// that exists only in the parent may hold the lock for ever.
+  /// Called when the Work is destroyed. Frees the operation's place, at once or when the operation ends.
+  /// Fork: does nothing in a child. There the lock may belong to a thread that exists only in the parent.
   void abandon(PendingCall& op) noexcept;
   /// Visits every operation that is not done.
   template <class F>

@@ -172,7 +172,7 @@ TEST_P(ExecutionOn, MovesRealData_ByEveryAlgorithm) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ExecutionOn, ::testing::Range(1, 10));
 
-/// Posts no message, as a transport does where memory is short.
+/// Its send() and recv() throw, as those of a transport do when no memory is left.
 class NoMemory final : public Endpoint {
  public:
   void send(ConstBuffer, Tag, std::uint64_t, Completion&) override { throw std::bad_alloc(); }

@@ -335,7 +335,7 @@ TEST(ShmOffload, GivesItsMemoryBack_WhenEverybodyHasEnded) {
   });
 }
 
-/// A launch that throws, as for lack of memory, ends between prepare() and launched().
+/// A launch may throw after prepare(), for example because no memory is left. The next launch then gets the same place.
 TEST(ShmCallRing, HoldsNoCallThatCouldNotBeLaunched) {
   shm::CallRing ring;
   EXPECT_EQ(ring.prepare().sequence, 1u);

@@ -73,8 +73,8 @@ def name_of_an_asynchronous_call(place):
     dist.barrier()
 
     def three_calls_and_one_that_differs():
-        # The group ends as soon as two ranks have made different calls. A rank that is still in the third call may get
-        # the error there.
+        # As soon as two ranks have made different fourth calls, the group ends. A rank whose third call has not ended
+        # yet gets the error from that call.
         for _ in range(3):
             dist.all_reduce(torch.ones(4))
         reduce_later(torch.ones(odd_size(place))).wait()
