@@ -1,10 +1,7 @@
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <list>
 #include <map>
 #include <mutex>
@@ -26,25 +23,6 @@ namespace sinew {
 namespace {
 
 using Limits = UnauthenticatedLimits;
-
-/// Returns false if the bytes that have come are a part of a TLS handshake record, and more may come. The socket is
-/// then reported as readable when the whole record has come. So an incomplete record does not cost a TLS session, and a
-/// peer that sends it byte by byte does not wake this thread each time.
-bool has_first_record(int socket) {
-  constexpr std::size_t kHeader = 5;  // type, version (2 bytes), length (2 bytes)
-  constexpr std::size_t kLongest = 16384;
-  constexpr unsigned char kHandshake = 22;
-  std::array<unsigned char, kHeader> header{};
-  if (::recv(socket, header.data(), kHeader, MSG_PEEK | MSG_DONTWAIT) != kHeader) return true;
-  const std::size_t length = std::size_t{header[3]} << 8 | header[4];
-  int here = 0;
-  if (header[0] != kHandshake || length > kLongest || ::ioctl(socket, FIONREAD, &here) != 0) return true;
-  if (static_cast<std::size_t>(here) >= kHeader + length) return true;
-  pollfd other_side{.fd = socket, .events = POLLRDHUP, .revents = 0};
-  if (::poll(&other_side, 1, 0) != 0) return true;  // it has ended, so no more bytes come
-  wake_when_received(socket, kHeader + length);
-  return false;
-}
 
 /// Identifies a service among those of one port.
 using Key = std::tuple<std::uint32_t, std::int32_t, std::uint64_t>;
@@ -109,11 +87,11 @@ ListeningPort::Service::~Service() {
 /// The connections that have not been authenticated.
 struct ListeningPort::Guests {
   struct Guest {
-    Guest(FileDescriptor d, Authentication h) : arrived(std::move(d)), handshake(std::move(h)) {}
-    int descriptor() const noexcept { return arrived ? arrived.get() : socket.get(); }
+    Guest(Socket s, Authentication h) : socket(std::move(s)), handshake(std::move(h)) {
+      clock.look(socket, handshake);  // a plain socket is open now, which is no step of the other side
+    }
 
-    FileDescriptor arrived;  // under TLS, until the first record has come
-    Socket socket;           // from then on
+    Socket socket;
     Authentication handshake;
     ProofClock clock;
     EventLoop::Watch watch{};  // destroyed before the socket that it watches
@@ -130,7 +108,6 @@ struct ListeningPort::Guests {
             [this](FileDescriptor socket) { admit(std::move(socket)); }) {}
 
   void admit(FileDescriptor descriptor);
-  void begin(Guest& guest);
   bool serve(At guest);
   bool make_room();
   void drop(At guest, const std::string& why);
@@ -153,8 +130,8 @@ void ListeningPort::Guests::admit(FileDescriptor descriptor) {
   const int number = descriptor.get();
   no_delay(number);
   const auto secret_of = [s = services](const AuthClaim& claim) { return s->secret_of(claim); };
-  const At guest = all.emplace(all.end(), std::move(descriptor), Authentication::acceptor(secret_of));
-  if (!tls) begin(*guest);
+  const At guest = all.emplace(all.end(), Socket(std::move(descriptor), Socket::End::Accepts, tls),
+                               Authentication::acceptor(secret_of));
   // A connection that sends its first message byte by byte does not wake this thread for each byte. Under TLS the first
   // message is longer than a hello, too.
   wake_when_received(number, Authentication::kHelloBytes);
@@ -166,17 +143,8 @@ void ListeningPort::Guests::admit(FileDescriptor descriptor) {
   look_at(guest->clock.since() + Limits::kAtMost);
 }
 
-void ListeningPort::Guests::begin(Guest& guest) {
-  guest.socket = Socket(std::move(guest.arrived), Socket::End::Accepts, tls);
-  guest.clock.look(guest.socket, guest.handshake);  // a plain socket is open now, which is no step of the other side
-}
-
 /// Moves the connection's handshake on. Returns true if the connection still has a place.
 bool ListeningPort::Guests::serve(At guest) {
-  if (guest->arrived) {
-    if (!has_first_record(guest->arrived.get())) return true;
-    begin(*guest);
-  }
   switch (pump(guest->socket, guest->handshake)) {
     case Proof::Underway: break;
     case Proof::Refused: return drop(guest, guest->handshake.reason()), false;
@@ -191,8 +159,7 @@ bool ListeningPort::Guests::serve(At guest) {
       return false;
     }
   }
-  // Under TLS nobody here knows how many bytes are missing.
-  wake_when_received(guest->socket.get(), tls ? 1 : guest->handshake.room().size());
+  if (!tls) wake_when_received(guest->socket.get(), guest->handshake.room().size());  // a TLS session does it itself
   const bool unsent = guest->socket.wants_write() || (guest->socket.is_open() && !guest->handshake.to_send().empty());
   guest->watch.want({.read = true, .write = unsent});
   if (guest->clock.look(guest->socket, guest->handshake)) all.splice(all.end(), all, guest);
@@ -201,7 +168,7 @@ bool ListeningPort::Guests::serve(At guest) {
 
 void ListeningPort::Guests::drop(At guest, const std::string& why) {
   if (log::enabled(log::Level::Debug)) {  // the address takes a system call
-    log::debug("dropped a connection from {}: {}", peer_address(guest->descriptor()).text(), why);
+    log::debug("dropped a connection from {}: {}", peer_address(guest->socket.get()).text(), why);
   }
   guest->watch = {};
   left(guest);

@@ -15,9 +15,11 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/tls_context.hpp>
+#include <sinew/core/net/tls_session.hpp>
 #include <sinew/core/system/guarded_file.hpp>
 
 namespace sinew {
@@ -153,6 +155,8 @@ TlsContext::TlsContext(std::uint64_t records_per_key)
     ERR_clear_error();
     throw Error(Code::Unavailable, "SINEW_TLS=1: this OpenSSL has no TLS 1.3");
   }
+  fill_random(cookie_key_);
+  TlsSession::prepare(c);
   SSL_CTX_set_security_level(c, kSecurityLevel);
   SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   SSL_CTX_set_num_tickets(c, 0);  // connections last as long as the job: none is resumed

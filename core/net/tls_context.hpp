@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -24,6 +26,8 @@ class SINEW_API TlsContext {
 
   ssl_ctx_st* get() const noexcept { return context_.get(); }
   std::uint64_t records_per_key() const noexcept { return records_per_key_; }
+  /// Random, known to this process alone. It seals the cookies of TlsSession.
+  const std::array<std::byte, 32>& cookie_key() const noexcept { return cookie_key_; }
 
  private:
   struct Release {
@@ -33,6 +37,7 @@ class SINEW_API TlsContext {
   explicit TlsContext(std::uint64_t records_per_key);
   std::unique_ptr<ssl_ctx_st, Release> context_;
   std::uint64_t records_per_key_;
+  std::array<std::byte, 32> cookie_key_;
 };
 
 }  // namespace sinew

@@ -1,18 +1,24 @@
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 #include <openssl/bio.h>
+#include <openssl/crypto.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/net/tls_alert.hpp>
 #include <sinew/core/net/tls_session.hpp>
 
@@ -56,12 +62,41 @@ struct TlsSocketBio {
   }
 };
 
+/// Makes and checks the cookie that a peer has to send back. The cookie is an HMAC over the peer's address and port.
+struct TlsCookie {
+  static constexpr std::size_t kBytes = 32;
+
+  static int make(SSL* session, unsigned char* cookie, std::size_t* length) {
+    const int socket = TlsSocketBio::of(SSL_get_rbio(session)).socket_;
+    const TlsContext& context = *TlsSocketBio::of(SSL_get_rbio(session)).context_;
+    sockaddr_storage peer{};
+    socklen_t bytes = sizeof peer;
+    if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &bytes) != 0) return 0;
+    const auto& key = context.cookie_key();
+    unsigned made = 0;
+    const unsigned char* done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+                                     reinterpret_cast<const unsigned char*>(&peer), bytes, cookie, &made);
+    *length = made;
+    return done != nullptr && made == kBytes ? 1 : 0;
+  }
+
+  static int check(SSL* session, const unsigned char* cookie, std::size_t length) {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> expected{};
+    std::size_t bytes = 0;
+    return make(session, expected.data(), &bytes) == 1 && length == bytes &&
+                   CRYPTO_memcmp(expected.data(), cookie, bytes) == 0
+               ? 1
+               : 0;
+  }
+};
+
 namespace {
 
 constexpr std::size_t kRecord = 16 << 10;
 constexpr std::size_t kWorthItsOwn = 2 << 10;  // a piece that is not copied together with others
 constexpr std::size_t kReadAhead = 64 << 10;
-constexpr std::byte kHandshakeRecord{22};
+constexpr unsigned char kHandshakeRecord = 22;
+constexpr std::size_t kRecordHeader = 5;  // type, version (2 bytes), length (2 bytes)
 
 /// The first bytes of the pieces behind `skip`: of one that is worth a record of its own, else of several, in `room`.
 std::span<const std::byte> beginning(std::span<const iovec> pieces, std::size_t skip, std::span<std::byte> room) {
@@ -83,8 +118,15 @@ std::span<const std::byte> beginning(std::span<const iovec> pieces, std::size_t 
 void TlsSession::Release::operator()(ssl_st* session) const noexcept { SSL_free(session); }
 
 TlsSession::TlsSession(std::shared_ptr<const TlsContext> context, int socket, bool connects)
-    : context_(std::move(context)), socket_(socket), connects_(connects) {
+    : context_(std::move(context)), socket_(socket), connects_(connects), wants_cookie_(!connects) {
   if (connects) begin();
+}
+
+void TlsSession::prepare(ssl_ctx_st* context) noexcept {
+  SSL_CTX_set_stateless_cookie_generate_cb(context, &TlsCookie::make);
+  SSL_CTX_set_stateless_cookie_verify_cb(context, &TlsCookie::check);
+  // Records for middleboxes would come before the second hello, and SSL_stateless() expects a hello.
+  SSL_CTX_clear_options(context, SSL_OP_ENABLE_MIDDLEBOX_COMPAT);
 }
 
 TlsSession::~TlsSession() = default;
@@ -101,24 +143,59 @@ void TlsSession::begin() noexcept {
   connects_ ? SSL_set_connect_state(session_.get()) : SSL_set_accept_state(session_.get());
 }
 
-/// Not before a first byte that could be TLS's.
+/// Returns true if OpenSSL may read and write: on the side that accepts, when the peer has sent the cookie back.
 bool TlsSession::begun() noexcept {
-  if (session_) return true;
-  if (error_ != 0) return false;
-  std::byte first{};
-  const ssize_t got = ::recv(socket_, &first, 1, MSG_PEEK);
+  if (session_ && !wants_cookie_) return true;
+  if (error_ != 0 || !hello_has_come()) return false;
+  if (!session_) begin();
+  return session_ && sent_cookie_back();
+}
+
+/// Returns true if OpenSSL should read now: a whole TLS record has come, or the peer has ended the connection, or
+/// OpenSSL will refuse the record. Otherwise the kernel reports the socket as readable when the whole record has come.
+/// So a peer that sends its hello byte by byte does not wake this side for each byte, and costs no TLS session.
+bool TlsSession::hello_has_come() noexcept {
+  std::array<unsigned char, kRecordHeader> header{};
+  const ssize_t got = ::recv(socket_, header.data(), header.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0 && is_for_later(errno)) return false;
   if (got <= 0) {
     error_ = got < 0 ? errno : ECONNRESET;
-  } else if (first != kHandshakeRecord) {
+    return false;
+  }
+  if (!session_ && header[0] != kHandshakeRecord) {
     std::array<std::byte, 2048> nothing_for_us;  // unread bytes would take the answer back
     static_cast<void>(::recv(socket_, nothing_for_us.data(), nothing_for_us.size(), MSG_DONTWAIT));
     static_cast<void>(::send(socket_, kNotSpokenHere.data(), kNotSpokenHere.size(), MSG_NOSIGNAL));
     fails("the other side does not speak TLS, and SINEW_TLS=1 here");
-  } else {
-    begin();
+    return false;
   }
-  return session_ != nullptr;
+  const std::size_t length = std::size_t{header[3]} << 8 | header[4];
+  const bool is_header_here = got == static_cast<ssize_t>(kRecordHeader);
+  if (is_header_here && (header[0] != kHandshakeRecord || length > kRecord)) return true;  // OpenSSL refuses it
+  const std::size_t whole = kRecordHeader + (is_header_here ? length : 0);
+  int here = 0;
+  if (::ioctl(socket_, FIONREAD, &here) != 0 || (is_header_here && static_cast<std::size_t>(here) >= whole))
+    return true;
+  pollfd other_side{.fd = socket_, .events = POLLRDHUP, .revents = 0};
+  if (::poll(&other_side, 1, 0) != 0) return true;  // it has ended
+  wake_when_received(socket_, whole);
+  return false;
+}
+
+/// Reads a hello. Returns true if it has the cookie. The first hello of a peer has none, and is answered with a cookie.
+bool TlsSession::sent_cookie_back() noexcept {
+  const int result = SSL_stateless(session_.get());
+  wake_when_received(socket_, result == 0 ? kRecordHeader : 1);
+  if (result == 0) return false;
+  wants_cookie_ = false;
+  if (result == 1) {
+    static_cast<void>(outcome(SSL_do_handshake(session_.get())));
+  } else if (SSL_get_error(session_.get(), -1) == SSL_ERROR_WANT_READ) {
+    fails("the other side sends its TLS hello in several records");
+  } else {
+    static_cast<void>(outcome(-1));
+  }
+  return error_ == 0;
 }
 
 ssize_t TlsSession::fails(std::string trouble) noexcept {

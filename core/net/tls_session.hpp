@@ -17,10 +17,13 @@ struct ssl_st;
 
 namespace sinew {
 
-/// One connection's TLS, between plain bytes and a socket that never blocks; the handshake is made by the first calls.
-/// What has been encrypted counts as sent: it waits here where the kernel has no room, a record of 16 KiB and answers
-/// to the peer at most, or the session fails. Until trust() no more than kMostUnproven bytes of a peer are read, and
-/// who does not begin as TLS does costs no memory.
+/// The TLS of one connection, on a socket that never blocks. The first calls make the handshake.
+/// Bytes that have been encrypted count as sent. If the kernel has no room for them, they wait here: at most a record
+/// of 16 KiB and answers to the peer, or else the session fails. Until trust() is called, at most kMostUnproven bytes
+/// of a peer are read. A peer whose first byte is not that of a TLS handshake costs no memory.
+/// The side that accepts the connection reads a hello when the whole hello has come. It answers the first hello only
+/// with a cookie, which the peer must send back in a second hello (RFC 8446, 4.2.2). The cookie is valid for one
+/// address and port. So recorded hellos that are sent again do not cost this side a key exchange and a signature.
 class TlsSession {
  public:
   static constexpr std::size_t kMostUnproven = 64 << 10;
@@ -52,14 +55,20 @@ class TlsSession {
   std::array<std::byte, 32> binding() const;
   const std::string& trouble() const noexcept { return trouble_; }
 
+  /// Sets what the accepting sessions of a context need.
+  static void prepare(ssl_ctx_st* context) noexcept;
+
  private:
   friend struct TlsSocketBio;
+  friend struct TlsCookie;
   struct Release {
     void operator()(ssl_st* session) const noexcept;
   };
 
   void begin() noexcept;
   bool begun() noexcept;
+  bool hello_has_come() noexcept;
+  bool sent_cookie_back() noexcept;
   ssize_t record(std::span<const std::byte> plain) noexcept;
   ssize_t outcome(int result) noexcept;
   ssize_t fails(std::string trouble) noexcept;
@@ -71,6 +80,7 @@ class TlsSession {
   const std::shared_ptr<const TlsContext> context_;
   const int socket_;
   const bool connects_;
+  bool wants_cookie_;  // of the side that accepts, until the peer has sent it back
   std::vector<std::byte> unsent_;
   int flags_ = 0;          // of what is sent now
   int error_ = 0;          // of the socket, or EPROTO

@@ -17,6 +17,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/proof.hpp>
 #include <sinew/core/net/socket.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/net/tls_context.hpp>
 #include <support/certificates.hpp>
 #include <support/scratch_folder.hpp>
@@ -343,6 +344,77 @@ TEST_F(Conversation, ProofsAreNoUseToWhoSitsBetween) {
   }
   EXPECT_EQ(proof, Proof::Refused);
   EXPECT_THAT(connecting.reason(), HasSubstr("the listener does not know the job's secret"));
+}
+
+/// A TCP connection over loopback: the end that connects, and the one that accepts.
+std::pair<FileDescriptor, FileDescriptor> tcp_connection() {
+  const Listener listener = listen_on(SocketAddress::parse("127.0.0.1:0"));
+  auto [connecting, error] = try_connect({listener.address}, Deadline::after(std::chrono::seconds(5)));
+  EXPECT_EQ(error, 0);
+  return {std::move(connecting),
+          FileDescriptor(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC))};
+}
+
+std::string read_from(int socket) {
+  std::string bytes(8192, '\0');
+  const ssize_t n = ::recv(socket, bytes.data(), bytes.size(), 0);
+  bytes.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
+  return bytes;
+}
+
+void write_to(int socket, const std::string& bytes) {
+  ASSERT_EQ(::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL), static_cast<ssize_t>(bytes.size()));
+}
+
+TEST_F(Conversation, ReplayedHellos_AreAnsweredWithACookieAlone) {
+  auto [raw_a, from_a] = tcp_connection();
+  auto [to_b, raw_b] = tcp_connection();
+  const auto context = TlsContext::open(good_);
+  a = Socket(std::move(raw_a), Socket::End::Connects, context);
+  b = Socket(std::move(raw_b), Socket::End::Accepts, context);
+  std::byte word{};
+  std::array<std::string, 2> hello;
+  std::array<std::string, 2> answer;
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_LT(a.send(std::span(&word, 1)), 1);
+    hello[i] = read_from(from_a.get());
+    write_to(to_b.get(), hello[i]);
+    EXPECT_LT(b.receive(std::span(&word, 1)), 1);
+    answer[i] = read_from(to_b.get());
+    write_to(from_a.get(), answer[i]);
+  }
+  EXPECT_LT(answer[0].size(), 300U);  // a hello with a cookie
+  EXPECT_GT(answer[1].size(), 600U);  // a certificate and a signature
+
+  for (const bool both : {true, false}) {
+    auto [recorded, accepted] = tcp_connection();
+    b = Socket(std::move(accepted), Socket::End::Accepts, context);
+    for (std::size_t i = both ? 0 : 1; i < 2; ++i) {
+      write_to(recorded.get(), hello[i]);
+      EXPECT_EQ(b.receive(std::span(&word, 1)), -1);
+      EXPECT_EQ(errno, i == 0 ? EAGAIN : EPROTO);
+      EXPECT_LT(read_from(recorded.get()).size(), 300U);
+    }
+    EXPECT_THAT(b.trouble(), HasSubstr("cookie mismatch"));
+  }
+}
+
+TEST_F(Conversation, HelloThatComesInPieces_IsReadWhole) {
+  begin(good_, good_);
+  std::byte word{};
+  ASSERT_EQ(a.send(std::span(&word, 1)), -1);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const FileDescriptor wire(ends[0]);
+  Socket pieces(FileDescriptor(ends[1]), Socket::End::Accepts, TlsContext::open(good_));
+  const std::string hello = read_from(b.get());
+  for (const char& c : hello) {
+    EXPECT_EQ(read_from(wire.get()), "");
+    write_to(wire.get(), std::string(1, c));
+    EXPECT_EQ(pieces.receive(std::span(&word, 1)), -1);
+    EXPECT_EQ(errno, EAGAIN);
+  }
+  EXPECT_GT(read_from(wire.get()).size(), 60U);
 }
 
 TEST_F(Conversation, EndlessHandshake_IsCutOff) {
