@@ -18,6 +18,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/id_ballot.hpp>
+#include <sinew/collectives/world/making_rounds.hpp>
 #include <sinew/collectives/world/measure.hpp>
 #include <sinew/collectives/world/member_exchange.hpp>
 #include <sinew/collectives/world/world_state.hpp>
@@ -25,7 +26,6 @@
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/core/net/tls_context.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
@@ -110,7 +110,6 @@ World World::create(Exchange exchange, WorldOptions options) {
                 fmt::format("rank {} of {}: expected 0 <= rank < size", exchange.rank, exchange.size));
   }
   if (!exchange.all_gather) throw Error(Code::InvalidArgument, "exchange.all_gather is empty, expected a function");
-  static_cast<void>(TlsContext::open(options.config.tls));  // what is wrong with it is no transport's to say
   const auto size = static_cast<std::size_t>(exchange.size);
   exchange.all_gather = [size, gather = std::move(exchange.all_gather)](const Bytes& mine) {
     std::vector<Bytes> all = gather(mine);
@@ -121,7 +120,9 @@ World World::create(Exchange exchange, WorldOptions options) {
   return World(make(exchange, std::move(options), 0));
 }
 
-std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOptions options, std::uint8_t generation) {
+std::unique_ptr<World::Inside> World::make(const Exchange& base, WorldOptions options, std::uint8_t generation) {
+  const MakingRounds making(base);
+  const Exchange& exchange = making.exchange();
   auto state = std::make_shared<WorldState>(exchange, std::move(options), generation);
   if (state->options.virtual_world) {
     set_virtual_rates(*state->options.virtual_world, state->facts);
@@ -129,7 +130,9 @@ std::unique_ptr<World::Inside> World::make(const Exchange& exchange, WorldOption
     const auto held = state->hold();
     settle_costs(*state, state->with_lock_free(exchange));
   }
-  auto all = CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
+  auto all = or_give_up(exchange, [&] {
+    return CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
+  });
   all->adopt(all->make_offloads(exchange));
   if (SharedProgress* shared = state->calls->shared()) shared->start_thread();
   return std::unique_ptr<Inside>(new Inside{.state = std::move(state), .everybody = Communicator(std::move(all))});

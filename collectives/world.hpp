@@ -135,7 +135,7 @@ class SINEW_API World {
 
  private:
   struct Inside;
-  static std::unique_ptr<Inside> make(const Exchange& exchange, WorldOptions options, std::uint8_t generation);
+  static std::unique_ptr<Inside> make(const Exchange& base, WorldOptions options, std::uint8_t generation);
   explicit World(std::unique_ptr<Inside> inside) noexcept;
   Inside& inside() const;
 

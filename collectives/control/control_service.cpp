@@ -36,7 +36,7 @@ std::vector<std::string> addresses_of(std::uint16_t port, const Config& config) 
 ControlService::ControlService(const Exchange& exchange, const ControlSetup& setup)
     : rank_(exchange.rank),
       process_(::getpid()),
-      pages_(ControlPages::make(setup, exchange.rank, exchange.size)),
+      pages_(or_give_up(exchange, [&] { return ControlPages::make(setup, exchange.rank, exchange.size); })),
       token_(random_id()),
       remote_reports_(exchange.rank, peers_, *this, doorbell_),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -47,18 +47,22 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
   try {
     ControlIntroduction mine{token_, doorbell_.name(), {}};
     if (!setup.secret.empty() && static_cast<int>(setup.host.ranks().size()) < exchange.size) {
-      port_ = port_of_process({.range = setup.config.ports, .tls = setup.config.tls});
-      service_ = port_->serve({.service = kControlService, .to_rank = rank_, .instance = token_}, setup.secret,
-                              [this](const AuthClaim& c, Socket s) { connected(c, std::move(s)); });
-      mine.addresses = addresses_of(port_->number(), setup.config);
+      or_give_up(exchange, [&] {
+        port_ = port_of_process({.range = setup.config.ports, .tls = setup.config.tls});
+        service_ = port_->serve({.service = kControlService, .to_rank = rank_, .instance = token_}, setup.secret,
+                                [this](const AuthClaim& c, Socket s) { connected(c, std::move(s)); });
+        mine.addresses = addresses_of(port_->number(), setup.config);
+      });
     }
     peers_ = meet_control_peers(exchange, setup, pages_, mine);
     ProcessPlanes::open(token_, *this);
     look_everywhere();  // what was said before we listened
     if (alone()) return;
-    thread_ = ControlThread::of_process();
-    const Keys keys{setup.secret, TlsContext::open(setup.config.tls)};
-    thread_->run([&] { serve(keys); });
+    or_give_up(exchange, [&] {
+      thread_ = ControlThread::of_process();
+      const Keys keys{setup.secret, TlsContext::open(setup.config.tls)};
+      thread_->run([&] { serve(keys); });
+    });
   } catch (...) {
     service_ = {};
     if (thread_) thread_->run([this] { leave_thread(); });

@@ -18,6 +18,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/net/tls_context.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/transports/registry.hpp>
@@ -81,6 +82,13 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
   }
 }
 
+void require_right_options(WorldOptions& options, int size) {
+  static_cast<void>(TlsContext::open(options.config.tls));  // what is wrong with it is no transport's to say
+  if (options.virtual_world) require_virtual_options(*options.virtual_world, size, options.config);
+  require_known(options.config);
+  for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
+}
+
 }  // namespace
 
 WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_t generation_of)
@@ -90,15 +98,13 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
       generation(generation_of),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
   free_ids.back() &= ~(std::uint64_t{1} << 63);  // kBootstrapId
-  if (options.virtual_world) require_virtual_options(*options.virtual_world, size, options.config);
   if (options.count_sent) sent_bytes.resize(static_cast<std::size_t>(size));
-  require_known(options.config);
-  for (const std::string& rule : options.config.tune) require_known_rule(rule, module_names(options.config));
+  or_give_up(exchange, [this] { require_right_options(options, size); });
   host_id = host_identity(options.config);
   host = std::make_unique<HostPeers>(exchange, host_id, Deadline::after(options.config.timeout));
-  choose_device();
+  or_give_up(exchange, [this] { choose_device(); });
   find_cluster(exchange);
-  open_fabrics();
+  or_give_up(exchange, [this] { open_fabrics(); });
 
   LocalFacts mine{host_id, fmt::format("{}", ::getpid()), host->usable_cores(), {}, device, no_device};
   if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
@@ -185,7 +191,9 @@ void WorldState::open_timer(const Exchange& exchange) {
   const ClockDifference clock = compare_clocks(exchange, control->service().peers());
   const Config& config = options.config;
   if (config.trace_dir.empty() && !config.time_calls) return;
-  timer = std::make_unique<CallTimer>(config.trace_dir.empty() ? nullptr : open_log(clock), control->page(), clock);
+  or_give_up(exchange, [&] {
+    timer = std::make_unique<CallTimer>(config.trace_dir.empty() ? nullptr : open_log(clock), control->page(), clock);
+  });
 }
 
 std::unique_ptr<CallLog> WorldState::open_log(const ClockDifference& clock) const {

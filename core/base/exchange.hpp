@@ -1,12 +1,15 @@
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/error.hpp>
 
 namespace sinew {
 
@@ -20,7 +23,22 @@ struct Exchange {
   /// Throws if it is known that a rank will not come any more. Ranks call it while they wait for each other by other
   /// means. It may be empty.
   std::function<void()> check = {};
+  /// Takes part in the next round with the reason why this rank cannot go on, in place of bytes. The other ranks throw
+  /// it. It may be empty. World::create sets it.
+  std::function<void(const Status& why)> give_up = {};
 };
+
+/// Returns what `step` returns, in which this rank does not wait for another. If it throws, exchange.give_up() tells
+/// the other ranks, and the exception goes on when all ranks have come to the next round.
+template <class Step>
+decltype(auto) or_give_up(const Exchange& exchange, Step&& step) {
+  try {
+    return std::forward<Step>(step)();
+  } catch (const std::exception& e) {
+    if (exchange.give_up) exchange.give_up(status_of(e));
+    throw;
+  }
+}
 
 /// Makes the exchanges of `size` ranks that are threads of this process. Element r is for the thread of rank r. If a
 /// thread ends without a call, the others throw Timeout after `timeout`.

@@ -46,6 +46,9 @@ class Measuring : public testing::TestWithParam<const char*> {
   ScratchFolder folder_;
 };
 
+/// MakingRounds makes this of an empty contribution.
+const Bytes kEmptyPayload(1);
+
 using Round = std::function<std::vector<Bytes>(const Exchange& exchange, const Bytes& mine)>;
 
 /// With `begins` called after the round in which nobody has costs to give, and `outcome` for the next.
@@ -54,7 +57,7 @@ Exchange around_measuring(const Exchange& exchange, const std::function<void()>&
   watched.all_gather = [=, measures = false](const Bytes& mine) mutable {
     if (measures) return outcome(exchange, mine);
     std::vector<Bytes> all = exchange.all_gather(mine);
-    measures = std::ranges::all_of(all, &Bytes::empty);
+    measures = std::ranges::all_of(all, [](const Bytes& b) { return b == kEmptyPayload; });
     if (measures) begins();
     return all;
   };
@@ -84,7 +87,7 @@ void expect_named(const std::function<WorldOptions(int rank)>& options, const st
     const Round outcome = [&](const Exchange& e, const Bytes& mine) {
       if (e.rank == 0) gave_up.set_value();
       if (e.rank != 1) return gather(e, mine);
-      static_cast<void>(gather(e, WireWriter().bytes(Bytes(1)).take()));
+      static_cast<void>(gather(e, WireWriter().rest(kEmptyPayload).bytes(Bytes(1)).take()));
       throw Error(Code::Cancelled, "has seen enough");
     };
     std::function<void()> begins = absent;
