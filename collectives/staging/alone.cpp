@@ -1,3 +1,4 @@
+#include <exception>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ void AloneOnDevice::mark_rest(Running& running) noexcept {
   if (running.waits || stream_.device < 0) return;
   try {
     mark_end(running);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return;  // nor will anything else of this stream come
   }
 }
@@ -95,7 +96,7 @@ bool AloneOnDevice::is_over(Running& running) noexcept {
   if (!running.waits) return true;
   try {
     if (!runtime_.query(running.end)) return false;
-  } catch (const Error& e) {  // the device has failed: nothing of it will come any more
+  } catch (const std::exception& e) {  // the device has failed: nothing of it will come any more
     if (running.status.ok()) running.status = status_of(e);
   }
   runtime_.release(running.end);

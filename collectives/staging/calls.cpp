@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -240,7 +241,7 @@ void StagedCalls::mark_rest() noexcept {
   for (const StreamRef stream : {in_stream_, out_stream_}) {
     try {
       rest_.push_back(runtime_.record(stream));
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       continue;  // nor will anything else of this stream come
     }
   }
@@ -252,7 +253,7 @@ bool StagedCalls::all_idle() noexcept {
   std::erase_if(rest_, [&](DeviceRuntime::Event event) {
     try {
       if (!runtime_.query(event)) return idle_all = false;
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return true;
     }
     runtime_.release(event);
@@ -261,7 +262,7 @@ bool StagedCalls::all_idle() noexcept {
   for (Slot& s : slots_) {
     try {
       idle_all = idle(s) && idle_all;
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       s.copying = false;
     }
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <utility>
 
 #include <sinew/collectives/staging/messages.hpp>
@@ -46,11 +47,11 @@ void StagedMessages::begin(StreamRef after, Message& message) {
 }
 
 /// What was enqueued for it before must still come to its end.
-void StagedMessages::fail(Message& message, const Error& why) noexcept {
+void StagedMessages::fail(Message& message, const std::exception& why) noexcept {
   message.status = status_of(why);
   try {
     message.events.push_back(runtime_.record(stream_));
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     return;  // nor will anything of the stream come
   }
 }
@@ -66,7 +67,7 @@ void StagedMessages::send(ConstBuffer from, StreamRef after,
     message.events.push_back(runtime_.record(stream_));
     message.step = Step::CopyIn;
     leaving_.push_back({.message = &message});
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     fail(message, e);
   }
 }
@@ -79,7 +80,7 @@ void StagedMessages::recv(Buffer to, StreamRef after,
     begin(after, message);
     message.endpoint = &post(message.pinned.part(0, to.bytes), message);
     message.step = Step::Travelling;
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     message.status = status_of(e);
   }
 }
@@ -93,7 +94,7 @@ void StagedMessages::queue(bool sends, StreamRef after, std::function<void()> la
   try {
     if (after.device >= 0) last.event = runtime_.record(after);
     last.waits = after.device >= 0;
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     last.status = status_of(e);
   }
 }
@@ -132,7 +133,7 @@ bool StagedMessages::may_launch(Leaving& first) {
   if (!first.waits) return true;
   try {
     if (!runtime_.query(first.event)) return false;
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     first.status = status_of(e);
   }
   return true;
@@ -171,7 +172,7 @@ int StagedMessages::let_leave() {
       try {
         now.status.require();
         now.launch();
-      } catch (const Error& e) {
+      } catch (const std::exception& e) {
         now.done->finish(status_of(e));
       }
     } else {
@@ -180,7 +181,7 @@ int StagedMessages::let_leave() {
         leaving_.pop_front();
         if (message->cancelled) throw Error(Code::Cancelled, "the send was cancelled");
         post(*message);
-      } catch (const Error& e) {
+      } catch (const std::exception& e) {
         if (!leaving_.empty() && leaving_.front().message == message) leaving_.pop_front();
         message->endpoint = nullptr;
         message->status = status_of(e);
@@ -200,7 +201,7 @@ bool StagedMessages::advance(Message& message) {
       try {
         runtime_.copy_async(message.to.part(0, message.bytes), message.pinned.part(0, message.bytes), stream_);
         message.events.push_back(runtime_.record(stream_));
-      } catch (const Error& e) {
+      } catch (const std::exception& e) {
         fail(message, e);
       }
     }
@@ -208,7 +209,7 @@ bool StagedMessages::advance(Message& message) {
   if (message.step != Step::Over) return false;
   try {
     return copied(message);
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     message.status = status_of(e);
     return true;
   }

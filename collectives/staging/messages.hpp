@@ -68,7 +68,7 @@ class SINEW_API StagedMessages : public ProgressSource {
 
   Message& make(std::size_t bytes, Completion& done);
   void begin(StreamRef after, Message& message);
-  void fail(Message& message, const Error& why) noexcept;
+  void fail(Message& message, const std::exception& why) noexcept;
   bool copied(Message& message);
   void post(Message& message);
   bool may_launch(Leaving& first);
