@@ -20,8 +20,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 RANK = os.path.join(HERE, "one_rank.py")
 
 
-def scripts(given, job, limit_s=60):
-    """(exit code, output) of each rank of a job of one_rank.py that is started as users do."""
+def scripts(given, job, limit_s=60, variables=None):
+    """(exit code, output) of each rank of a job of one_rank.py that is started as users do, with more variables."""
     with tempfile.TemporaryDirectory() as folder:
         started = []
         for rank in range(given.world_size):
@@ -32,6 +32,7 @@ def scripts(given, job, limit_s=60):
                 "LOCAL_RANK": str(rank),
                 "LOCAL_WORLD_SIZE": str(given.world_size),
                 "MEETING": f"file://{folder}/meeting",
+                **(variables or {}),
             }
             started.append(
                 subprocess.Popen(
@@ -94,6 +95,34 @@ def exit_by_an_exception(given):
 @apart()
 def exit_in_order(given):
     codes_are(given, "exit_in_order", 0)
+
+
+def certificates(folder):
+    """Variables of TLS: a certificate that is its own authority, and its key."""
+    key, certificate = f"{folder}/rank.key", f"{folder}/rank.pem"
+    asked = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=rank"]
+    subprocess.run(
+        ["openssl", "req", "-x509", *asked, "-keyout", key, "-out", certificate], check=True, capture_output=True
+    )
+    os.chmod(key, 0o600)
+    files = {"CERTIFICATE": certificate, "KEY": key, "CA": certificate}
+    return {"SINEW_TLS": "1", **{f"SINEW_TLS_{name}": path for name, path in files.items()}}
+
+
+@apart()
+def tls_without_a_secret_file_warns(given):
+    """PyTorch's store is not encrypted. With SINEW_SECRET_FILE the secret does not go through it."""
+    with tempfile.TemporaryDirectory() as folder:
+        tls = certificates(folder)
+        secret = f"{folder}/secret"
+        with open(secret, "w", opener=lambda path, flags: os.open(path, flags, 0o600), encoding="utf-8") as file:
+            file.write("0123456789abcdef" * 4)
+        for variables, expected in ((tls, 1), ({**tls, "SINEW_SECRET_FILE": secret}, 0)):
+            ended = scripts(given, "exit_in_order", variables={} if given.control else variables)
+            warned = sum("SINEW_TLS=1 without SINEW_SECRET_FILE" in output for _, output in ended)
+            codes = [code for code, _ in ended]
+            if any(codes) or warned != expected:
+                raise AssertionError(f"{warned} ranks warned, expected {expected}; exit codes {codes}; {ended[0][1]}")
 
 
 def again(place, store):

@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/net/secret.hpp>
 
 #include "call_site.hpp"
@@ -63,7 +64,14 @@ WorldOptions options_for(const Membership& membership) {
 
 std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, const Membership& membership) {
   WorldOptions options = options_for(membership);
-  if (options.secret.empty()) options.secret = choice.secret;
+  if (options.secret.empty()) {
+    options.secret = choice.secret;
+    if (options.config.tls.wanted && membership.rank == 0) {
+      log::warning(
+          "SINEW_TLS=1 without SINEW_SECRET_FILE: the job's secret went through PyTorch's store, which does not "
+          "encrypt it; expected the same SINEW_SECRET_FILE on all hosts");
+    }
+  }
   World world = World::create(std::move(exchange), std::move(options));
   return std::make_unique<OfWholeWorld>(JoinedWorld::make(choice.world, std::move(world), membership.global_rank()));
 }
