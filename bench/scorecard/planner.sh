@@ -10,6 +10,6 @@ row planner_search "sinew-sim train: every layout of 175e9 parameters on 1,024 G
   "$(jq --argjson seconds "$seconds" '$seconds <= 60 and (.layouts | length == 10) and .ranks == 1024' "$scratch/plan")"
 
 passed=true
-"$bin/test_plan" --gtest_filter='Formulas*:PipelineCosts*:ModelShape*' >"$scratch/out" 2>&1 || passed=false
+"$bin/test_planner" --gtest_filter='Formulas*:PipelineCosts*:ModelShape*' >"$scratch/out" 2>&1 || passed=false
 row planner_formulas "parameters, ZeRO, activations, operations and bubbles as published: tests that hold the planner to them" "all pass" \
   "$(grep -c '^\[       OK' "$scratch/out") pass" $passed

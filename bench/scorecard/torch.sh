@@ -44,3 +44,31 @@ communication() {
 }
 communication ddp "DDP with 33.6 MB of gradients" 5
 communication fsdp2 "FSDP2 of a small transformer" 3
+
+# What torch adds: a call over sinew, minus one over PyTorch's backend "fake", minus C++'s call; in turns, medians of five.
+for _ in 1 2 3 4 5; do
+  sinew_run -n 2 "$bin/sinew-bench" all_reduce -b 8 -e 4MiB -f 524288 --in-place --warm-buffers -c 0 --batch 5ms --json - >>"$scratch/cpp"
+  "$python" bench/torch/overhead.py --sizes 8,4MiB --rounds 7 --json "$scratch/overhead" >&2
+  cat "$scratch/overhead" >>"$scratch/overheads"
+done
+
+# of_torch BYTES BACKEND: time of a call, us
+of_torch() {
+  jq -s --argjson bytes "$1" --arg backend "$2" \
+    'map(.rows[] | select(.bytes == $bytes and .backend == $backend) | .median_us) | sort | .[2] * 100 | round / 100' "$scratch/overheads"
+}
+of_cpp() {
+  jq -s --argjson bytes "$1" 'map(select(.bytes == $bytes) | .time_us) | sort | .[2] * 100 | round / 100' "$scratch/cpp"
+}
+# adds BYTES MUST: what is measured must hold MUST, a condition on $more (us) and $cpp (us)
+adds() {
+  local sinew fake cpp more
+  sinew=$(of_torch "$1" sinew)
+  fake=$(of_torch "$1" fake)
+  cpp=$(of_cpp "$1")
+  more=$(jq -n "$sinew - $fake - $cpp | . * 100 | round / 100")
+  row "torch_adds_$1" "torch.distributed.all_reduce of $1 B: more than PyTorch's backend fake and C++'s call together" "$2" \
+    "$more us: $sinew us - fake $fake us - C++ $cpp us" "$(jq -n --argjson more "$more" --argjson cpp "$cpp" "$3")"
+}
+adds 8 "<= 2 us" '$more <= 2'
+adds 4194304 "<= 3 % of C++'s call" '$more <= 0.03 * $cpp'
