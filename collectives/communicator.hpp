@@ -96,7 +96,8 @@ class SINEW_API Communicator {
   /// Errors: Mismatch, with both ranks and counts, if a rank sends another count than its peer expects. NCCL compares
   ///         no counts: there, the call ends at its deadline or gives wrong data.
   /// Cost:   the algorithm is chosen without the counts. CallOptions::largest_bytes, equal on all ranks, helps the
-  ///         choice.
+  ///         choice. Across hosts, a call of few bytes sends one message for the blocks of a whole host. Then a rank
+  ///         holds the blocks that pass through it, up to all that its host sends to one rank of each other host.
   Work all_to_all_v(ConstBuffer in, Buffer out, DType dtype, const Parts& in_parts, const Parts& out_parts,
                     const CallOptions& = {});
   /// gather() of parts that differ in length. Only the root passes `out_parts`. Errors and cost: see all_to_all_v().
@@ -104,8 +105,8 @@ class SINEW_API Communicator {
   /// scatter() of parts that differ in length. Only the root passes `in_parts`. Errors and cost: see all_to_all_v().
   Work scatter_v(ConstBuffer in, Buffer out, DType dtype, int root, const Parts& in_parts, const CallOptions& = {});
 
-  /// The next five functions take a separate buffer for each rank, in the order of the ranks, and make no copies. If
-  /// one rank calls the form with lists, all ranks must call it.
+  /// The next five functions take a separate buffer for each rank, in the order of the ranks, and do not copy them into
+  /// one. If one rank calls the form with lists, all ranks must call it.
   /// Shape: buffers may differ in length. They are host memory, and their addresses differ by multiples of an element.
   ///        In place, the single buffer is this rank's own buffer of the list, or both lists of all_to_all() are equal.
   ///        Otherwise a buffer that is written shares no byte with another buffer.

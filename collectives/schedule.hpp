@@ -83,6 +83,10 @@ struct Program {
   int ranks = 1;
   bool in_place = false;
   bool whole = false;  ///< true if a rank moves runs of chunks, so calls have a single segment; equal on all ranks
+  /// True if each message has the sizes of its chunks in front, because counts are local and ranks pass on blocks of
+  /// other ranks. Then each message is a run of Scratch chunks, and each Scratch chunk belongs to one run. Equal on all
+  /// ranks. See schedule/sized_messages.hpp.
+  bool sized = false;
   std::vector<std::uint32_t> in_class;       ///< the class of each In chunk
   std::vector<std::uint32_t> out_class;      ///< the class of each Out chunk
   std::vector<std::uint32_t> scratch_class;  ///< the class of each Scratch chunk

@@ -6,6 +6,7 @@ namespace sinew {
 ScheduleVerdict verify(const Schedule& schedule) {
   using namespace verifier;
   if (ScheduleVerdict v = check_shape(schedule); !v) return v;
+  if (ScheduleVerdict v = check_sizes(schedule); !v) return v;
   Partners partners;
   if (ScheduleVerdict v = match_messages(schedule, partners); !v) return v;
   if (ScheduleVerdict v = check_races(schedule); !v) return v;

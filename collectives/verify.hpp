@@ -21,6 +21,8 @@ struct [[nodiscard]] ScheduleVerdict {
 /// only when both its send and its receive have started, and only then can they end. The following must hold:
 /// - Shape: the chunks are those of the collective. Slices, peers and dependencies exist. Input is only read. Coded
 ///   chunks are only moved, encoded into and decoded from.
+/// - Sizes: a rank of a call with local counts knows the size of each chunk that it uses. It has the size in its own
+///   counts, or a sized message has told it before. Parts of a v-form move one by one.
 /// - Messages: each send matches the receive with the same number. Both have the same chunk classes. No send or receive
 ///   is left.
 /// - Races: two steps of a rank are ordered by dependencies if they use the same memory and one of them writes it. This

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include <sinew/collectives/execution/executable.hpp>
 
 namespace sinew {
@@ -28,6 +30,10 @@ double scale_factor(const CollectiveDesc& desc, int ranks) {
 
 }  // namespace
 
+std::string Executable::rank_text(int rank) const {
+  return group == nullptr ? fmt::format("rank {}", rank) : group->rank_text(rank);
+}
+
 void Executable::set_segments(const Segmentation& segmentation) {
   if (program.whole || local_counts) return;  // a pair agrees on nothing but the whole
   const Segments segmented = segments_of(segmentation, chunks.largest * element_bytes, codec);
@@ -41,6 +47,7 @@ std::unique_ptr<Executable> Executable::prepare(const CollectiveDesc& desc, Prog
   e->local_counts = has_local_counts(desc.collective);
   if (e->local_counts) {
     e->scratch_models = find_scratch_models(program);
+    if (program.sized) e->sized = std::make_unique<SizedMessages>(program);
   } else {
     e->chunks = chunk_table(desc, program);
   }

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sinew/collectives/schedule.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
 #include <sinew/collectives/schedule/segmentation.hpp>
+#include <sinew/collectives/schedule/sized_messages.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/group.hpp>
 #include <sinew/core/numeric/codec.hpp>
@@ -25,6 +27,7 @@ struct SINEW_API Executable {
   bool local_counts = false;  ///< chunks come with each call, and a message's length must be looked at by both sides
   ChunkTable chunks;
   std::vector<Slice> scratch_models;          ///< with local counts
+  std::unique_ptr<SizedMessages> sized;       ///< null: messages are not sized
   std::vector<std::uint32_t> waits_for;       ///< per step: number of predecessors
   std::vector<std::uint32_t> follower_first;  ///< per step: first entry of `followers`; one more at the end
   std::vector<std::uint32_t> followers;
@@ -40,6 +43,9 @@ struct SINEW_API Executable {
   Codec codec = Codec::None;
   std::uint64_t unit = 1;  ///< elements: pieces begin at multiples of it
   CodecKernels coding;
+
+  /// How errors name a rank of the communicator.
+  std::string rank_text(int rank) const;
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.
   template <class EndpointOf>

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/execution/executor.hpp>
+#include <sinew/collectives/execution/sized_memory.hpp>
 
 namespace sinew {
 
@@ -15,6 +16,7 @@ struct Executor::Message : Completion {
   Instance* instance = nullptr;
   std::uint32_t step = 0;
   bool posted = false;
+  bool rest = false;  // of a sized message: its head has gone or come
 };
 
 /// One segment's pass through the program.
@@ -28,6 +30,7 @@ struct Executor::Instance {
   std::vector<std::uint32_t> ready;
   std::unique_ptr<Message[]> messages;
   ScratchPool::Block scratch;  // while it runs
+  SizedMemory sized;           // of a program whose messages are sized
 
   Buffer memory(const Slice& slice) const noexcept;
 };
@@ -48,15 +51,11 @@ struct Executor::Run {
 
 namespace {
 
-std::string rank_text(const Executable& e, int rank) {
-  return e.group == nullptr ? fmt::format("rank {}", rank) : e.group->rank_text(rank);
-}
-
 /// Of a message that has not as many bytes as its receive.
 Status wrong_length(const Executable& e, const Step& step, std::size_t sent, std::size_t expected) {
   return {Code::Mismatch,
-          fmt::format("{} sent {} {} elements, which expected {}", rank_text(e, step.peer),
-                      rank_text(e, e.program.rank), sent / e.element_bytes, expected / e.element_bytes),
+          fmt::format("{} sent {} {} elements, which expected {}", e.rank_text(step.peer), e.rank_text(e.program.rank),
+                      sent / e.element_bytes, expected / e.element_bytes),
           step.peer};
 }
 
@@ -67,7 +66,7 @@ Status named(const Status& status, const Executable& e, const Step& step) {
   const bool is_of_message = status.code() == Code::Mismatch || status.code() == Code::InvalidArgument;
   if (!is_of_message) return status;
   return {status.code(),
-          fmt::format("{} {}: {}", step.op == Op::Send ? "to" : "from", rank_text(e, step.peer), status.message()),
+          fmt::format("{} {}: {}", step.op == Op::Send ? "to" : "from", e.rank_text(step.peer), status.message()),
           step.peer};
 }
 
@@ -89,7 +88,8 @@ Buffer Executor::Instance::memory(const Slice& slice) const noexcept {
     case Space::In:
       return {const_cast<std::byte*>(run->args.in.data) + part.first * e.element_bytes, bytes, run->args.in.place};
     case Space::Out: return {run->args.out.data + part.first * e.element_bytes, bytes, run->args.out.place};
-    case Space::Scratch: return {scratch.memory.get() + head.first * e.element_bytes, bytes, {}};
+    case Space::Scratch:
+      return {e.sized ? sized.data(slice.first) : scratch.memory.get() + head.first * e.element_bytes, bytes, {}};
   }
   return {};
 }
@@ -125,7 +125,8 @@ void Executor::take_local_chunks(Run& run) {
   ChunkTable& chunks = run.args.parts->chunks;
   lay_out_scratch(run.args.executable->scratch_models, chunks);
   run.rows = {&chunks.in, &chunks.out, &chunks.scratch};
-  if (chunks.scratch.empty()) return;
+  if (run.args.executable->sized) run.scratch_bytes = run.args.executable->sized->head_bytes();
+  if (chunks.scratch.empty() || run.args.executable->sized) return;
   const ChunkTable::Extent last = chunks.scratch.back();
   run.scratch_bytes = (last.first + last.count) * run.args.executable->element_bytes;
 }
@@ -168,6 +169,7 @@ void Executor::start_instance(Run& run) {
   instance.waits_for = e.waits_for;
   instance.ready.clear();
   instance.scratch = scratch_.take(run.scratch_bytes);
+  if (e.sized) instance.sized.begin(e, run.args.parts->chunks, instance.scratch.memory.get());
   instance.running = true;  // the statements above may throw
   instance.segment = run.next_segment++;
   instance.steps_left = static_cast<std::uint32_t>(e.program.steps.size());
@@ -224,23 +226,44 @@ void Executor::begin_step(Instance& instance, std::uint32_t step) {
   const Executable& e = *args.executable;
   const Step& s = e.program.steps[step];
   if (s.op == Op::Copy || s.op == Op::Reduce) {
+    if (e.sized && s.dst.space == Space::Scratch) {
+      if (const Status laid = instance.sized.lay_out(s.dst.first, scratch_); !laid.ok())
+        return fail(*instance.run, laid);
+    }
     compute(instance, s);
     step_done(instance, step);
     return;
   }
   Message& message = instance.messages[e.message_of_step[step]];
+  message.rest = false;
+  if (e.sized) {
+    post(message, s.op == Op::Send ? instance.sized.head(s.a.first) : instance.sized.head_room(s.dst.first));
+  } else {
+    post(message, instance.memory(s.op == Op::Send ? s.a : s.dst));
+  }
+}
+
+/// Posts a message, or the rest of a sized one, whose data is in `memory`.
+void Executor::post(Message& message, Buffer memory) {
+  Instance& instance = *message.instance;
+  const RunArguments& args = instance.run->args;
+  const Executable& e = *args.executable;
+  const Step& s = e.program.steps[message.step];
+  Endpoint& endpoint = *e.endpoint_of_step[message.step];
   message.status = {};
-  const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, instance.segment);
+  // The two parts of a sized message have the numbers of two segments. Such a program has a single segment.
+  const std::uint32_t segment = instance.segment + (message.rest ? 1 : 0);
+  const Tag tag = Tag::collective(args.generation, args.communicator, args.sequence, s.match, segment);
   if (s.op == Op::Send) {
-    e.endpoint_of_step[step]->send(instance.memory(s.a), tag, args.history, message);
+    endpoint.send(memory, tag, args.history, message);
   } else {
     message.note = args.history;
-    Sink sink{instance.memory(s.dst), nullptr, {}};
+    Sink sink{memory, nullptr, {}};
     if (s.a.count > 0) {
       sink.reduce = &e.reducer;
       sink.with = instance.memory(s.a);
     }
-    e.endpoint_of_step[step]->recv(sink, tag, message);
+    endpoint.recv(sink, tag, message);
   }
   message.posted = true;  // a message that an endpoint has refused by an exception never completes
   ++instance.posted;
@@ -264,24 +287,46 @@ void Executor::message_fired(Completion& completion) noexcept {
   --instance.posted;
   const Step& s = e.program.steps[message.step];
   const bool too_long = s.op == Op::Recv && message.status.code() == Code::Truncated;
-  if (!message.status.ok() && !too_long) {
-    run.executor->fail(run, named(message.status, e, s));
-  } else if (!run.failed) {
-    if (s.op == Op::Recv) {
-      const Buffer to = instance.memory(s.dst);
-      if (message.bytes != to.bytes) {
-        run.executor->fail(run, wrong_length(e, s, message.bytes, to.bytes));
-      } else if (s.map == ElementMap::Scale) {
-        e.scaler(to.data, to.data, to.bytes);
-      }
-    }
-    if (!run.failed) run.executor->step_done(instance, message.step);
-  }
   try {
+    if (!message.status.ok() && !too_long) {
+      run.executor->fail(run, named(message.status, e, s));
+    } else if (!run.failed) {
+      if (e.sized) {
+        run.executor->sized_part_over(message);
+      } else if (s.op == Op::Recv) {
+        const Buffer to = instance.memory(s.dst);
+        if (message.bytes != to.bytes) {
+          run.executor->fail(run, wrong_length(e, s, message.bytes, to.bytes));
+        } else if (s.map == ElementMap::Scale) {
+          e.scaler(to.data, to.data, to.bytes);
+        }
+      }
+      if (!run.failed && !message.posted) run.executor->step_done(instance, message.step);
+    }
     run.executor->execute_ready(instance);
     run.executor->start_instances(run);
   } catch (const std::exception& thrown) {
     run.executor->give_up(run, status_of(thrown));
+  }
+}
+
+/// The head of a sized message, or its rest, has gone or come. Posts the rest if there is one.
+void Executor::sized_part_over(Message& message) {
+  Instance& instance = *message.instance;
+  const Executable& e = *instance.run->args.executable;
+  const Step& s = e.program.steps[message.step];
+  const std::uint32_t chunk = (s.op == Op::Send ? s.a : s.dst).first;
+  if (s.op == Op::Recv && !message.rest) {
+    if (const Status told = instance.sized.take_head(s, message.bytes, scratch_); !told.ok())
+      return fail(*instance.run, told);
+  }
+  const Buffer rest = instance.sized.rest(chunk);
+  if (std::exchange(message.rest, true)) {
+    if (s.op == Op::Recv && message.bytes != rest.bytes) {
+      fail(*instance.run, wrong_length(e, s, message.bytes, rest.bytes));
+    }
+  } else if (rest.bytes > 0) {
+    post(message, rest);
   }
 }
 
@@ -290,6 +335,7 @@ void Executor::instance_over(Instance& instance) {
   if (!instance.running) return;
   instance.running = false;
   scratch_.give(std::exchange(instance.scratch, {}));
+  instance.sized.end(scratch_);
   --run.instances_running;
   --run.segments_left;
   if (run.instances_running == 0 && (run.failed || run.segments_left == 0)) finished_.push_back(&run);

@@ -71,6 +71,8 @@ class SINEW_API Executor : public ProgressSource {
   void step_done(Instance& instance, std::uint32_t step);
   void execute_ready(Instance& instance);
   void begin_step(Instance& instance, std::uint32_t step);
+  void post(Message& message, Buffer memory);
+  void sized_part_over(Message& message);
   static void compute(const Instance& instance, const Step& step);
   void instance_over(Instance& instance);
   void fail(Run& run, const Status& reason) noexcept;

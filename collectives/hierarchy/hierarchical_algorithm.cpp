@@ -50,9 +50,9 @@ Availability HierarchicalAlgorithm::supports(const CollectiveDesc& desc, int ran
     case Collective::AllGather:
     case Collective::ReduceScatter:
     case Collective::AllToAll:
+    case Collective::AllToAllV:
     case Collective::Broadcast:
     case Collective::Reduce: break;
-    case Collective::AllToAllV: return Availability::no("counts are local: nobody could pass on what is not its own");
     default: return Availability::no(fmt::format("no composition for {}", name_of(desc.collective)));
   }
   if (levels.without_idle().part_of.empty()) return Availability::no("all ranks are equally near each other");
@@ -75,7 +75,7 @@ Availability HierarchicalAlgorithm::supports(const CollectiveDesc& desc, int ran
         if (Availability can = a->supports(part, size); !can.ok) return can;
       }
       if (a->cost(part, ranks).whole) return Availability::no(fmt::format("{} moves runs of chunks", name));
-      if (c == Collective::AllToAll && name != "direct")
+      if (moves_runs(c) && name != "direct")
         return Availability::no(fmt::format("messages are few enough to go all at once, which {} does not", name));
       const bool one_chunk = c == Collective::Broadcast || c == Collective::Reduce;
       if (one_chunk && a->build(part, part.root, ranks, false).out_class.size() > 1)
@@ -91,6 +91,7 @@ Program HierarchicalAlgorithm::build(const CollectiveDesc& desc, int rank, int r
   const int chunks = cut ? HierarchicalBuilder::chunks(*this, desc, all, 0) : 1;
   ProgramBuilder b(desc, rank, ranks, in_place, chunks);
   if (moves_runs(desc.collective)) b.keep_whole();
+  if (has_local_counts(desc.collective)) b.tell_sizes();
   HierarchicalBuilder builder(*this, desc, rank, b);
   const auto each = [](int n, auto chunk) {
     Slices slices;
@@ -104,7 +105,8 @@ Program HierarchicalAlgorithm::build(const CollectiveDesc& desc, int rank, int r
     case Collective::AllReduce: builder.all_reduce(all, 0, each(chunks, in), each(chunks, out)); break;
     case Collective::AllGather: builder.all_gather(all, 0, b.in(), each(ranks, out)); break;
     case Collective::ReduceScatter: builder.reduce_scatter(all, 0, each(ranks, in), b.out()); break;
-    case Collective::AllToAll: HierarchicalAllToAll(rank, b).compose(levels, all); break;
+    case Collective::AllToAll:
+    case Collective::AllToAllV: HierarchicalAllToAll(rank, b).compose(levels, all); break;
     case Collective::Broadcast: builder.broadcast(all, 0, desc.root, root ? b.in() : Slice{}, b.out()); break;
     case Collective::Reduce: builder.reduce(all, 0, desc.root, b.in(), root ? b.out() : Slice{}); break;
     default: assert(!"supports() says no");

@@ -21,7 +21,7 @@ constexpr Collective first_inside(Collective c) noexcept {
 }
 
 /// True if the hierarchical algorithm of this collective moves runs of chunks. Then its calls have one segment.
-constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllToAll; }
+constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllToAll || c == Collective::AllToAllV; }
 
 /// A collective that is composed of collectives on parts of the group, such as the ranks of each host. It runs inside
 /// each part, then across the parts, then inside again. Across, the ranks with the same stripe run an algorithm. Every
@@ -32,6 +32,7 @@ constexpr bool moves_runs(Collective c) noexcept { return c == Collective::AllTo
 /// - all_gather: all_gather across, all_gather of the received blocks inside.
 /// - all_to_all: inside, each block goes to the rank that has the receiver's number in its part. From there, one
 ///   message goes across. This is for short blocks.
+/// - all_to_all_v: as all_to_all. Each message has the sizes of its blocks in front (schedule/sized_messages.hpp).
 /// - broadcast: across among one rank of each part, then inside. reduce: the reverse.
 /// With several levels, the collective across the parts of one level is hierarchical on the next level.
 /// The result is one program. It is verified as a whole, and its segments overlap on all levels.

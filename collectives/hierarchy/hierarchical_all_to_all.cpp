@@ -52,7 +52,7 @@ void HierarchicalAllToAll::compose(const Levels& levels, const Ranks& ranks) {
     if (&part == &parts.own()) continue;
     const int first = part.front();
     const bool side_by_side = part.back() - first == count(part) - 1;
-    const bool apart = side_by_side && !to_.same(to_.in(first), to_.out(first));
+    const bool apart = side_by_side && !to_.tells_sizes() && !to_.same(to_.in(first), to_.out(first));
     const Slice run = apart ? to_.out(first, count(part)) : scratch_for(part);
     to_.recv(at(part, parts.place % count(part)), run);
     for (int g = 0; g < count(part); ++g) to_.copy(to_.out(at(part, g)), run.part(g));

@@ -7,8 +7,10 @@
 
 namespace sinew {
 
-/// Builds the steps of one rank of an all_to_all over the parts of the coarsest level. It is for many short blocks: a
-/// message to another part contains the blocks of all ranks of this part for one rank there.
+/// Builds the steps of one rank of an all_to_all or all_to_all_v over the parts of the coarsest level. It is for many
+/// short blocks: a message to another part contains the blocks of all ranks of this part for one rank there. In an
+/// all_to_all_v a rank does not know the sizes of the blocks that it passes on. There ProgramBuilder::tell_sizes()
+/// applies.
 class HierarchicalAllToAll {
  public:
   HierarchicalAllToAll(int rank, ProgramBuilder& to) : rank_(rank), to_(to) {}

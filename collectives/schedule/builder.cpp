@@ -41,7 +41,7 @@ Slice ProgramBuilder::packed(const std::vector<Slice>& chunks) {
   const auto in_place = [&](const Slice& c) {
     return c.space == run.space && c.first == run.first + static_cast<std::uint32_t>(&c - chunks.data());
   };
-  if (std::ranges::all_of(chunks, in_place)) return run;
+  if (!program_.sized && std::ranges::all_of(chunks, in_place)) return run;
   for (std::size_t k = 0; k < chunks.size(); ++k) {
     const Slice to = scratch_like(chunks[k]);
     if (k == 0) run.space = to.space, run.first = to.first;

@@ -33,12 +33,16 @@ class SINEW_API ProgramBuilder {
   /// The same memory, which happens in place: then a receive into it waits until it is sent.
   bool same(Slice x, Slice y) const noexcept { return cells_.same(x, y); }
 
-  /// These chunks as one run: where they lie side by side, or copied to scratch.
+  /// These chunks as one run: where they lie side by side, or copied to scratch. See tell_sizes().
   Slice packed(const std::vector<Slice>& chunks);
 
   /// Chunks are not to be cut into segments. Needed on every rank where any rank states a slice of several: such a run
   /// is one piece of memory only while its chunks are whole.
   void keep_whole() noexcept { program_.whole = true; }
+  /// Messages have the sizes of their chunks in front. Needed on every rank where any rank passes on blocks whose sizes
+  /// it does not know from its own counts. Then all messages are runs of scratch, and packed() always copies.
+  void tell_sizes() noexcept { program_.whole = program_.sized = true; }
+  bool tells_sizes() const noexcept { return program_.sized; }
 
   void send(int peer, Slice a);
   void recv(int peer, Slice dst);

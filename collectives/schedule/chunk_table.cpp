@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <cassert>
+#include <utility>
 
 #include <sinew/collectives/schedule/chunk_table.hpp>
 
@@ -69,15 +69,15 @@ void lay_out(const Parts& parts, std::vector<ChunkTable::Extent>& row) {
 
 std::vector<Slice> find_scratch_models(const Program& program) {
   std::vector<Slice> models;
-  for (const std::uint32_t c : program.scratch_class) {
-    const auto in = std::ranges::find(program.in_class, c);
-    const bool is_in = in != program.in_class.end();
-    const auto out = std::ranges::find(program.out_class, c);
-    assert(is_in || out != program.out_class.end());
-    models.push_back(
-        {is_in ? Space::In : Space::Out,
-         static_cast<std::uint32_t>(is_in ? in - program.in_class.begin() : out - program.out_class.begin()), 1});
-  }
+  const auto model_of = [&](std::uint32_t c) -> Slice {
+    for (const auto& [space, classes] :
+         {std::pair(Space::In, &program.in_class), std::pair(Space::Out, &program.out_class)}) {
+      const auto found = std::ranges::find(*classes, c);
+      if (found != classes->end()) return {space, static_cast<std::uint32_t>(found - classes->begin()), 1};
+    }
+    return {};
+  };
+  for (const std::uint32_t c : program.scratch_class) models.push_back(model_of(c));
   return models;
 }
 
@@ -85,7 +85,8 @@ void lay_out_scratch(const std::vector<Slice>& models, ChunkTable& table) {
   table.scratch.clear();
   std::uint64_t next = 0;
   for (const Slice& model : models) {
-    append(table.scratch, next, (model.space == Space::In ? table.in : table.out)[model.first].count);
+    const std::vector<ChunkTable::Extent>& row = model.space == Space::In ? table.in : table.out;
+    append(table.scratch, next, model.count == 0 ? 0 : row[model.first].count);
   }
 }
 

@@ -47,10 +47,11 @@ SINEW_API ChunkTable chunk_table(const CollectiveDesc& desc, const Program& prog
 /// One part per rank, as a caller lays them out: an In or Out row. Cost: allocates only to grow.
 SINEW_API void lay_out(const Parts& parts, std::vector<ChunkTable::Extent>& row);
 
-/// For each scratch chunk the In or Out chunk of its class: where it learns its size from if counts are local.
-/// Shape: the program passes on no other rank's chunks (algorithms/table.cpp).
+/// For each scratch chunk the In or Out chunk of its class, from which it has its size if counts are local. A chunk of
+/// another rank's block, whose size a message tells, has a slice with count 0.
 SINEW_API std::vector<Slice> find_scratch_models(const Program& program);
-/// Scratch chunks one behind the other, as long as their models. Cost: allocates only to grow.
+/// Scratch chunks one behind the other, as long as their models. Chunks without a model have no elements. Cost:
+/// allocates only to grow.
 SINEW_API void lay_out_scratch(const std::vector<Slice>& models, ChunkTable& table);
 
 }  // namespace sinew

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <sinew/collectives/schedule/cells.hpp>
 #include <sinew/collectives/schedule/dependencies.hpp>
+#include <sinew/collectives/schedule/sized_messages.hpp>
 
 namespace sinew {
 namespace {
@@ -83,11 +85,18 @@ void derive_dependencies(Collective collective, Program& program) {
   std::vector<Index> before;
   Implied implied(program.steps.size());
   Hazards hazards(collective, program);
+  std::optional<SizedMessages> messages;
+  if (program.sized) messages.emplace(program);
   for (Index i = 0; i < program.steps.size(); ++i) {
     Step& step = program.steps[i];
     const auto stated = program.dependencies.begin() + step.deps.first;
     before.assign(stated, stated + step.deps.count);
     hazards.visit(i, step, before);
+    if (messages) {
+      messages->for_each_teller(i, step, [&](Index teller) {
+        if (teller < i) before.push_back(teller);
+      });
+    }
     std::sort(before.begin(), before.end(), std::greater<>());
     before.erase(std::unique(before.begin(), before.end()), before.end());
     step.deps = {static_cast<Index>(found.size()), 0};

@@ -46,9 +46,9 @@ std::string to_text(const Step& s) {
 }
 
 std::string to_text(const Program& p) {
-  std::string out = fmt::format("rank {} of {}, {}: {} steps; chunks: {} in, {} out, {} scratch\n", p.rank, p.ranks,
+  std::string out = fmt::format("rank {} of {}, {}: {} steps; chunks: {} in, {} out, {} scratch{}\n", p.rank, p.ranks,
                                 p.in_place ? "in place" : "out of place", p.steps.size(), p.in_class.size(),
-                                p.out_class.size(), p.scratch_class.size());
+                                p.out_class.size(), p.scratch_class.size(), p.sized ? "; messages are sized" : "");
   constexpr std::size_t kUsualStep = 45;  // most steps have fewer characters
   Table table({Column{.align = Align::Right, .width = 5}, {.width = kUsualStep}, {}});
   const std::span<const std::uint32_t> dependencies(p.dependencies);

@@ -8,7 +8,9 @@
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/hierarchy/near_order.hpp>
+#include <sinew/collectives/schedule/cells.hpp>
 #include <sinew/collectives/schedule/chunk_table.hpp>
+#include <sinew/collectives/schedule/sized_messages.hpp>
 #include <sinew/collectives/selection/group_costs.hpp>
 #include <sinew/collectives/selection/prediction.hpp>
 
@@ -41,16 +43,26 @@ std::uint64_t bytes_of(const CollectiveDesc& desc, const Program& program, const
   return sum;
 }
 
+/// Returns the call that a v-form with local counts is taken for: its plain form, with as many bytes in equal parts.
+/// Other calls are returned as they are.
+CollectiveDesc with_equal_parts(const CollectiveDesc& desc, int ranks) {
+  if (!has_local_counts(desc.collective)) return desc;
+  CollectiveDesc equal = desc;
+  equal.collective = plain_form(desc.collective);
+  equal.count = size_to_select_by(desc, ranks) / static_cast<std::uint64_t>(ranks) / size_of(desc.dtype);
+  return equal;
+}
+
 /// `host`: places of its ranks, ascending; `nic_of`: by place.
 Footprint footprint_of(const Recipe& recipe, const CollectiveDesc& desc, const std::vector<int>& host,
                        const std::vector<int>& nic_of) {
   const int ranks = static_cast<int>(nic_of.size());
   Footprint found;
   std::map<int, std::uint64_t> sent_by;
-  if (has_local_counts(desc.collective)) return found;  // known to each call only
+  const CollectiveDesc equal = with_equal_parts(desc, ranks);
   for (const int rank : host) {
     const Program program = recipe.build(desc, rank, ranks, false);
-    const ChunkTable chunks = chunk_table(desc, program);
+    const ChunkTable chunks = chunk_table(equal, program);
     double messages = 0, sends = 0, sent = 0, leaving = 0;
     std::uint64_t copied = 0;
     for (const Step& s : program.steps) {
@@ -160,10 +172,11 @@ Predictor::Times Predictor::on_links(const CollectiveDesc& desc, const Algorithm
           .across = across_hosts.is_there ? most * wire * across_hosts.a_byte * leaving.of_busiest : 0};
 }
 
-Seconds Predictor::sending(double messages, const CostModel& costs) const {
+Seconds Predictor::sending(double messages, const CostModel& costs, Links links) const {
   Seconds slowest = 0;
   for (const auto& [where, from, to] : shape_.pairs) {
-    if (where.host_a != where.host_b) slowest = std::max(slowest, costs.link(from, to).alone.overhead_s);
+    const bool inside = where.host_a == where.host_b;
+    if (inside == (links == Links::InsideHosts)) slowest = std::max(slowest, costs.link(from, to).alone.overhead_s);
   }
   return messages * slowest;
 }
@@ -214,8 +227,9 @@ std::vector<Option> Predictor::flat(const CollectiveDesc& desc, const Algorithm&
     const Times times = on_links(desc, cost, bytes, costs, Links::All, segmented, leaving);
     // Copies cost nothing while messages move. But runs of chunks must be copied together before they are sent.
     const Seconds copying = cost.whole ? costs.local_s({LocalStep::Copy, static_cast<double>(found.copied)}) : 0;
-    const Seconds busy = (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
-                         shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), costs) + copying);
+    const Seconds busy =
+        (cost.pipelined ? times.busy : std::max(times.busy, times.in_turns)) +
+        shape_.turns * (sending(std::max(found.messages - cost.rounds, 0.0), costs, Links::AcrossHosts) + copying);
     const Seconds leaves = crossing(set.by_nic ? found.by_nic : found.leaving, costs);
     const Seconds waits = std::max(leaves - times.across, 0.0) / segmented.count;  // for ranks that share its NIC
     const Seconds predicted = cost.rounds == 0
@@ -248,7 +262,9 @@ void Predictor::for_each_stage(const CollectiveDesc& desc, const HierarchicalAlg
 /// of it overlaps, but each goes through all of it, and so many at a time.
 Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
                            const CostModel& costs, const Segments& segmented) const {
-  const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks()));
+  const bool sized = has_local_counts(desc.collective);  // then the size of each block travels with the block
+  const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks())) +
+                     (sized ? static_cast<double>(shape_.ranks()) * sizeof(std::uint64_t) : 0);
   Seconds all = 0, longest = 0, in_turns = 0;
   double rounds = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
@@ -257,7 +273,9 @@ Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorit
     if (links == Links::InsideHosts) stage.codec = Codec::None;
     const AlgorithmCost cost = find_algorithm(collective, name)->cost(stage, ranks);
     const double on_one = links == Links::AcrossHosts ? bytes * part_of_nic(desc, set) : bytes;
-    const Times times = on_links(stage, cost, on_one, costs, links, segmented, {});
+    Times times = on_links(stage, cost, on_one, costs, links, segmented, {});
+    if (sized && bytes * cost.serial > SizedMessages::kHeadBytes)
+      times.busy += sending(static_cast<double>(ranks - 1), costs, links);  // the rest of each message
     all += times.busy;
     longest = std::max(longest, times.busy);
     in_turns += times.in_turns;
@@ -317,11 +335,12 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
       best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
   const Seconds busy = predict(desc, *taken, set, costs, segmented) +
-                       shape_.turns * sending(std::max(held.messages - counted, 0.0), costs);
+                       shape_.turns * sending(std::max(held.messages - counted, 0.0), costs, Links::AcrossHosts);
   best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, costs));
   best.candidate.method =
-      fmt::format("{} inside hosts, {} across {} of them{}", taken->inside, taken->across, shape_.hosts,
-                  desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)));
+      fmt::format("{} inside hosts, {} across {} of them{}{}", taken->inside, taken->across, shape_.hosts,
+                  desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)),
+                  has_local_counts(desc.collective) ? ", blocks with their sizes" : "");
   return best;
 }
 

@@ -28,6 +28,7 @@ struct Memory {
 };
 
 ScheduleVerdict check_shape(const Schedule& schedule);
+ScheduleVerdict check_sizes(const Schedule& schedule);
 ScheduleVerdict match_messages(const Schedule& schedule, Partners& partners);
 ScheduleVerdict check_races(const Schedule& schedule);
 ScheduleVerdict execute(const Schedule& schedule, const Partners& partners, Memory& memory);

@@ -1,52 +1,15 @@
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/verify/checks.hpp>
+#include <sinew/collectives/verify/order.hpp>
 
 namespace sinew::verifier {
 namespace {
 
-using Index = std::uint32_t;
-constexpr Index kNone = std::numeric_limits<Index>::max();
-
-/// Of a set of earlier steps, one that is not among the predecessors (at any distance) of a step.
-class Order {
- public:
-  explicit Order(const Program& p) : program_(p), seen_(p.steps.size(), kNone), wanted_(p.steps.size(), kNone) {}
-
-  /// Looks at near predecessors first and stops when all are found: mostly after one look.
-  Index unordered(Index step, const std::vector<Index>& earlier) {
-    Index missing = 0;
-    Index lowest = step;
-    for (const Index e : earlier) {
-      if (wanted_[e] == step) continue;
-      wanted_[e] = step;
-      lowest = std::min(lowest, e);
-      ++missing;
-    }
-    queue_.assign(1, step);
-    for (std::size_t at = 0; missing > 0 && at < queue_.size(); ++at) {
-      const DepRange deps = program_.steps[queue_[at]].deps;
-      for (Index k = 0; k < deps.count; ++k) {
-        const Index d = program_.dependencies[deps.first + k];
-        if (d < lowest || seen_[d] == step) continue;
-        seen_[d] = step;
-        if (wanted_[d] == step) --missing;
-        queue_.push_back(d);
-      }
-    }
-    if (missing == 0) return kNone;
-    return *std::find_if(earlier.begin(), earlier.end(), [&](Index e) { return seen_[e] != step; });
-  }
-
- private:
-  const Program& program_;
-  std::vector<Index> seen_;    ///< the step whose predecessors were last walked through here
-  std::vector<Index> wanted_;  ///< the step that must come after this one
-  std::vector<Index> queue_;
-};
+using Index = Order::Index;
+constexpr Index kNone = Order::kNone;
 
 struct Cell {
   Index writer = kNone;

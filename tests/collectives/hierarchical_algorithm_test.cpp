@@ -20,7 +20,8 @@ using test::PlacingKind;
 using ::testing::HasSubstr;
 
 constexpr Collective kComposed[] = {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
-                                    Collective::AllToAll,  Collective::Broadcast, Collective::Reduce};
+                                    Collective::AllToAll,  Collective::AllToAllV, Collective::Broadcast,
+                                    Collective::Reduce};
 
 /// The first sizes[0] ranks in part 0, and so on.
 std::vector<int> parts_of_sizes(const std::vector<int>& sizes) {
@@ -81,7 +82,7 @@ TEST_P(HierarchicalAlgorithmOn, IsRight_OutOfPlaceInPlaceAndMixed) {
   const int ranks = layout.ranks();
   for (const Collective c : kComposed) {
     const auto all = hierarchical_algorithms(layout.levels, test::desc_of(c));
-    EXPECT_GE(all.size(), c == Collective::AllToAll ? 1u : 4u) << name_of(c);
+    EXPECT_GE(all.size(), moves_runs(c) ? 1u : 4u) << name_of(c);
     for (const HierarchicalAlgorithm& how : all) {
       for (const ReduceOp op : test::ops_of(c)) {
         for (const int root : test::roots_of(c, ranks)) {
@@ -180,11 +181,11 @@ TEST_P(HierarchicalAlgorithmOn, MovesEveryByteToAnotherPartOnce) {
   }
 }
 
-TEST_P(HierarchicalAlgorithmOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsThatItCarries) {
-  const Layout& layout = GetParam();
+/// Expects that each rank gets one message from each other part, with a block of each rank there.
+void expect_one_message_from_each_part(const Layout& layout, Collective collective) {
   const int ranks = layout.ranks();
   const std::vector<int>& hosts = layout.levels.part_of.back();
-  const CollectiveDesc desc = test::desc_of(Collective::AllToAll);
+  const CollectiveDesc desc = test::desc_of(collective);
   const Schedule schedule = Recipe(HierarchicalAlgorithm{layout.levels, "direct", "direct"})
                                 .build_all(desc, test::in_place(PlacingKind::OutOfPlace, ranks));
   const int parts = 1 + *std::ranges::max_element(hosts);
@@ -192,6 +193,7 @@ TEST_P(HierarchicalAlgorithmOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsTh
                                      std::vector<int>(static_cast<std::size_t>(parts)));
   for (const Program& p : schedule.programs) {
     EXPECT_TRUE(p.whole);
+    EXPECT_EQ(p.sized, collective == Collective::AllToAllV);
     const int here = hosts[static_cast<std::size_t>(p.rank)];
     for (const Step& s : p.steps) {
       if (s.op != Op::Send || hosts[static_cast<std::size_t>(s.peer)] == here) continue;
@@ -206,6 +208,11 @@ TEST_P(HierarchicalAlgorithmOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsTh
           << "rank " << r << " from part " << p;
     }
   }
+}
+
+TEST_P(HierarchicalAlgorithmOn, AllToAll_SendsOneMessageToEachRankOfOtherPartsThatItCarries) {
+  for (const Collective c : {Collective::AllToAll, Collective::AllToAllV})
+    expect_one_message_from_each_part(GetParam(), c);
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, HierarchicalAlgorithmOn, ::testing::ValuesIn(layouts()),
@@ -276,7 +283,8 @@ TEST(HierarchicalAlgorithm, SaysWhyItIsNot) {
               HasSubstr("equally near"));
   EXPECT_THAT(reason({two, "direct", "ring"}, Collective::Gather), HasSubstr("no composition for gather"));
   EXPECT_THAT(reason({two, "direct", "pairwise"}, Collective::AllToAll), HasSubstr("which pairwise does not"));
-  EXPECT_THAT(reason({two, "direct", "direct"}, Collective::AllToAllV), HasSubstr("counts are local"));
+  EXPECT_THAT(reason({two, "direct", "pairwise"}, Collective::AllToAllV), HasSubstr("which pairwise does not"));
+  EXPECT_THAT(reason({two, "direct", "direct"}, Collective::GatherV), HasSubstr("no composition for gather_v"));
   EXPECT_THAT(reason({two, "direct", "pairwise"}, Collective::AllReduce), HasSubstr("no pairwise for all_reduce"));
   EXPECT_THAT(reason({two, "halving_doubling", "ring"}, Collective::AllReduce), HasSubstr("runs of chunks"));
   EXPECT_THAT(reason({two, "direct", "double_binary_tree"}, Collective::Broadcast), HasSubstr("chunks of its own"));

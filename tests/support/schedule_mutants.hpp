@@ -83,7 +83,9 @@ class Mutants {
   }
 
   void wholeness() {
-    if (program().ranks > 1) make("cut otherwise than the others", [](Program& p) { p.whole = !p.whole; });
+    if (program().ranks == 1) return;
+    make("cut otherwise than the others", [](Program& p) { p.whole = !p.whole; });
+    make("with sizes otherwise than the others", [](Program& p) { p.sized = !p.sized; });
   }
 
   void drop_step() {
