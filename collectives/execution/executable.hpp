@@ -44,7 +44,7 @@ struct SINEW_API Executable {
   std::uint64_t unit = 1;  ///< elements: pieces begin at multiples of it
   CodecKernels coding;
 
-  /// How errors name a rank of the communicator.
+  /// Returns the text by which errors name a rank of the communicator.
   std::string rank_text(int rank) const;
 
   /// `endpoint(peer)` gives the connection to a rank of the communicator.

@@ -20,13 +20,15 @@ Seconds likely_seconds(std::span<const MeasuredSize> measured, double bytes) {
   return common + std::max(largest.fastest - common, 0.0) * bytes / largest.bytes;
 }
 
-CostCurve curve_of(std::span<const MeasuredSize> measured, const CostCurve& assumed) {
+CostCurve curve_of(std::span<const MeasuredSize> measured, Seconds one_more, const CostCurve& assumed) {
   CostCurve curve;
-  curve.latency_s = measured.front().fastest;
-  const auto tells = [&](const MeasuredSize& m) { return m.fastest - curve.latency_s > kNoise * curve.latency_s; };
+  const Seconds shortest = measured.front().fastest;
+  curve.overhead_s = std::clamp(one_more, 0.0, shortest);
+  curve.latency_s = shortest - curve.overhead_s;
+  const auto tells = [&](const MeasuredSize& m) { return m.fastest - shortest > kNoise * shortest; };
   while (measured.size() > 1 && !tells(measured.back())) measured = measured.first(measured.size() - 1);
   for (const MeasuredSize& m : measured.subspan(1))
-    curve.knots.push_back({m.bytes, m.bytes / std::max(m.fastest - curve.latency_s, kClockTick)});
+    curve.knots.push_back({m.bytes, m.bytes / std::max(m.fastest - shortest, kClockTick)});
   if (measured.back().bytes >= kTellsARate) return curve;
   for (const Knot& k : assumed.knots) {
     if (k.bytes > measured.back().bytes && !curve.knots.full()) curve.knots.push_back(k);

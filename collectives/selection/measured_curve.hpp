@@ -17,9 +17,10 @@ struct MeasuredSize {
 /// longer. Shape: `measured` ascends in bytes and has the shortest message.
 SINEW_API Seconds likely_seconds(std::span<const MeasuredSize> measured, double bytes);
 
-/// The shortest message is the latency, each other one a knot. The largest ones tell a rate only where they took longer
-/// than that by more than noise; where none of 64 KiB or more did, as over a long way, the knots of `assumed` beyond
-/// those that there are are kept.
-SINEW_API CostCurve curve_of(std::span<const MeasuredSize> measured, const CostCurve& assumed);
+/// Returns the curve of a link. The time of the shortest message is the overhead and the latency. Each other message is
+/// a knot. `one_more` is what another short message adds to the time of several at once, and it is the overhead.
+/// The largest messages tell a rate only where they took longer than the shortest one by more than noise. Over a long
+/// way it may be that none of 64 KiB or more did. Then the knots of `assumed` beyond the measured sizes are kept.
+SINEW_API CostCurve curve_of(std::span<const MeasuredSize> measured, Seconds one_more, const CostCurve& assumed);
 
 }  // namespace sinew

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,8 @@ constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
 /// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
 constexpr auto kClosing = std::chrono::seconds(1);
+/// The messages in flight at a time by which the cost of one message more is found.
+constexpr std::size_t kBurst = 8;
 /// Of the budget, that no batch of short messages takes more over a long way.
 constexpr int kBatches = 50;
 /// Of one message, to know how long the way is: the first few find the other rank asleep.
@@ -43,8 +47,8 @@ struct Posted : Completion {
 };
 
 /// A completion must fire before it ends: what is posted comes back before this throws Timeout naming the peer.
-void wait_for(const Posted& posted, WorldState& world, int peer) {
-  const auto back = [&] { return posted.done; };
+void wait_for(std::span<const Posted> all, WorldState& world, int peer) {
+  const auto back = [&] { return std::ranges::all_of(all, &Posted::done); };
   // Half of the configured timeout: the others wait in the exchange, and should still hear of it.
   const Duration patience = world.options.config.timeout / 2;
   if (!world.engine->wait(back, {}, patience)) {
@@ -60,8 +64,9 @@ void wait_for(const Posted& posted, WorldState& world, int peer) {
     }
     late.require();
   }
-  posted.status.require();
+  for (const Posted& posted : all) posted.status.require();
 }
+void wait_for(const Posted& posted, WorldState& world, int peer) { wait_for({&posted, 1}, world, peer); }
 
 /// Messages between this rank and another over one transport, one at a time.
 class PeerLink {
@@ -93,13 +98,17 @@ class PeerLink {
 /// touches in between stays in its owner's cache, and its time would be fiction.
 class Rounds {
  public:
-  Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes, std::size_t most_calls)
-      : world_(world),
+  /// Each batch has at most `most_calls` calls, `at_once` of them in flight at a time.
+  Rounds(WorldState& world, int peer, const std::string& transport, std::size_t bytes, std::size_t most_calls,
+         std::size_t at_once = 1)
+      : at_once_(at_once),
+        world_(world),
         peer_(peer),
         link_(world, peer, transport),
         rank_(world.rank < peer ? 0 : 1),
         bytes_(bytes),
-        calls_(std::clamp<std::size_t>(kBatchBytes / bytes, 1, most_calls)),
+        calls_(std::max(std::clamp<std::size_t>(kBatchBytes / bytes, 1, most_calls) / at_once, std::size_t{1}) *
+               at_once),
         memory_(calls_ * stride()) {
     // The smallest messages are combined as well: that step costs about as much as they do.
     const CollectiveDesc desc{
@@ -143,15 +152,19 @@ class Rounds {
 
   Seconds batch() {
     const auto start = Clock::now();
-    for (std::size_t i = 0; i < calls_; ++i) {
-      Posted done;
-      world_.executor.start({.executable = round_.get(),
-                             .in = {in_of(i), bytes_},
-                             .out = combines() ? Buffer{in_of(i), bytes_} : Buffer{out_of(i), 2 * bytes_},
-                             .history = fingerprint_,
-                             .generation = world_.generation},
-                            done);
-      wait_for(done, world_, peer_);
+    std::array<Posted, kBurst> done;
+    for (std::size_t i = 0; i < calls_; i += at_once_) {
+      for (std::size_t k = 0; k < at_once_; ++k) {
+        done[k].done = false;
+        world_.executor.start({.executable = round_.get(),
+                               .in = {in_of(i + k), bytes_},
+                               .out = combines() ? Buffer{in_of(i + k), bytes_} : Buffer{out_of(i + k), 2 * bytes_},
+                               .history = fingerprint_,
+                               .generation = world_.generation,
+                               .sequence = static_cast<std::uint16_t>(k)},
+                              done[k]);
+      }
+      wait_for(std::span(done).first(at_once_), world_, peer_);
     }
     return std::chrono::duration<Seconds>(Clock::now() - start).count() / static_cast<double>(calls_);
   }
@@ -165,6 +178,7 @@ class Rounds {
     return said != std::byte{};
   }
 
+  std::size_t at_once_;
   WorldState& world_;
   int peer_;
   PeerLink link_;
@@ -218,15 +232,19 @@ MeasuredCurve measured_curve(WorldState& world, int peer, const std::string& tra
     if (!all.empty() && all.back().ends_after(stop, likely_seconds(sizes(), static_cast<double>(s.bytes)))) break;
     all.emplace_back(world, peer, transport, s.bytes, most_calls).run();
   }
+  Rounds burst(world, peer, transport, kSamples[0].bytes, most_calls, kBurst);
+  burst.run();
   const int turns = std::ranges::max(kSamples, {}, &Sample::batches).batches;
   int turn = 0;
   while (turn < turns && !all.front().over(stop)) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (turn < kSamples[i].batches) all[i].run();
     }
+    burst.run();
     ++turn;
   }
-  return {.curve = curve_of(sizes(), world.facts.reach(world.rank, peer, transport).cost),
+  const Seconds one_more = (kBurst * burst.fastest() - all.front().fastest()) / (kBurst - 1);
+  return {.curve = curve_of(sizes(), one_more, world.facts.reach(world.rank, peer, transport).cost),
           .is_first_only = turn == 0,
           .in_time = turn == turns && all.size() == std::size(kSamples)};
 }

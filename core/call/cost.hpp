@@ -24,7 +24,7 @@ struct Knot {
 /// bytes. Knots ascend in bytes. No knots: bandwidth unknown, seconds() counts latency only.
 /// Source: the piecewise form of LogGP (Alexandrov et al. 1995); UCX states its transports by a linear form of it.
 struct CostCurve {
-  double overhead_s = 0;  ///< sender's CPU per message
+  double overhead_s = 0;  ///< what one message more adds to the time of several that two ranks send each other
   double latency_s = 0;   ///< first byte
   InlineVector<Knot, 8> knots;
 
