@@ -16,8 +16,8 @@ namespace sinew {
 /// It travels in two parts: a head of at most head_bytes(), and the rest if it is longer. The receive of the head can
 /// be posted before the sizes are known. A message that is longer than its receiver expects still shows its sizes.
 struct SINEW_API SizedMessages {
-  /// The head of a message of few chunks. Longer heads would cost memory, and shorter ones a second message more often.
-  static constexpr std::size_t kHeadBytes = 4096;
+  /// The head of a message of few chunks. It is the longest message that all transports send eagerly.
+  static constexpr std::size_t kHeadBytes = 8000;
   /// The entry of `told_by` of a chunk that has the size of an In or Out chunk.
   static constexpr std::uint32_t kKnown = std::numeric_limits<std::uint32_t>::max();
   /// The entry of `told_by` of a chunk whose size this rank never learns. No right program has one.

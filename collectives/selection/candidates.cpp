@@ -167,6 +167,16 @@ void Candidates::break_ties() {
     const auto shortest = std::ranges::min_element(options_.begin(), equals, {}, &Option::messages);
     std::rotate(options_.begin(), shortest, shortest + 1);
   }
+  const Option& best = options_.front();
+  if (best.whole && best.recipe && best.recipe->hierarchical() != nullptr && bytes_ > kFewBytes) {
+    const auto straight = std::ranges::find_if(options_, [&](const Option& o) {
+      return o.recipe && !o.whole && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
+    });
+    if (straight != options_.end()) {
+      reason_ = "predicted as fast as the best, within what predictions tell, and no block passes through other ranks";
+      std::rotate(options_.begin(), straight, straight + 1);
+    }
+  }
   const auto offload = std::ranges::find_if(options_, [&](const Option& o) {
     return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
   });

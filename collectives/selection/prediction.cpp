@@ -260,12 +260,13 @@ void Predictor::for_each_stage(const CollectiveDesc& desc, const HierarchicalAlg
 
 /// What runs inside hosts and across them one after the other where the call is one piece; the more pieces, the more
 /// of it overlaps, but each goes through all of it, and so many at a time.
-Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
-                           const CostModel& costs, const Segments& segmented) const {
+Predictor::Times Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how,
+                                    const TransportSet& set, const CostModel& costs, const Segments& segmented) const {
   const bool sized = has_local_counts(desc.collective);  // then the size of each block travels with the block
   const auto bytes = static_cast<double>(size_to_select_by(desc, shape_.ranks())) +
                      (sized ? static_cast<double>(shape_.ranks()) * sizeof(std::uint64_t) : 0);
-  Seconds all = 0, longest = 0, in_turns = 0;
+  Seconds all = 0, longest = 0;
+  Times found;
   double rounds = 0;
   for_each_stage(desc, how, [&](Collective collective, std::string_view name, int ranks, Links links) {
     CollectiveDesc stage = desc;
@@ -278,10 +279,13 @@ Seconds Predictor::predict(const CollectiveDesc& desc, const HierarchicalAlgorit
       times.busy += sending(static_cast<double>(ranks - 1), costs, links);  // the rest of each message
     all += times.busy;
     longest = std::max(longest, times.busy);
-    in_turns += times.in_turns;
+    found.in_turns += times.in_turns;
+    found.across += times.across;
     rounds += cost.rounds;
   });
-  return std::max(longest + (all - longest) / segmented.count, in_turns) + rounds * shape_.crowd * kSchedulerTurn;
+  found.busy =
+      std::max(longest + (all - longest) / segmented.count, found.in_turns) + rounds * shape_.crowd * kSchedulerTurn;
+  return found;
 }
 
 /// Of its stages together, before its programs are built.
@@ -318,7 +322,7 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
       const Segments likely =
           best.whole ? Segments{}
                      : segments_of(segmentation_on(set, shape_, scratch_of(desc, how, set)), part, desc.codec);
-      const Seconds time = predict(desc, how, set, costs, likely);
+      const Seconds time = predict(desc, how, set, costs, likely).busy;
       if (taken && time >= best.candidate.predicted) continue;
       taken = how;
       best.candidate.predicted = time;
@@ -334,9 +338,16 @@ Option Predictor::hierarchical(const CollectiveDesc& desc, const TransportSet& s
   const Segments segmented =
       best.whole ? Segments{} : segments_of(segmentation_on(set, shape_, held.scratch), held.largest, desc.codec);
   const double counted = find_algorithm(desc.collective, taken->across)->cost(desc, shape_.hosts).rounds;
-  const Seconds busy = predict(desc, *taken, set, costs, segmented) +
-                       shape_.turns * sending(std::max(held.messages - counted, 0.0), costs, Links::AcrossHosts);
-  best.candidate.predicted = std::max(busy, crossing(set.by_nic ? held.by_nic : held.leaving, costs));
+  const Times times = predict(desc, *taken, set, costs, segmented);
+  // Runs of chunks are copied together before they are sent, and they wait for ranks that share their NIC. Segments
+  // hide both.
+  const Seconds leaves = crossing(set.by_nic ? held.by_nic : held.leaving, costs);
+  const Seconds copying = best.whole ? costs.local_s({LocalStep::Copy, static_cast<double>(held.copied)}) : 0;
+  const Seconds waits = best.whole ? std::max(leaves - times.across, 0.0) : 0;
+  const Seconds busy =
+      times.busy + waits +
+      shape_.turns * (sending(std::max(held.messages - counted, 0.0), costs, Links::AcrossHosts) + copying);
+  best.candidate.predicted = std::max(busy, leaves);
   best.candidate.method =
       fmt::format("{} inside hosts, {} across {} of them{}{}", taken->inside, taken->across, shape_.hosts,
                   desc.codec == Codec::None ? "" : fmt::format(" in {}", name_of(desc.codec)),

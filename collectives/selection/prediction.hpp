@@ -59,8 +59,8 @@ class Predictor {
   Seconds crossing(std::uint64_t leaving, const CostModel& costs) const;
   /// Of what crosses hosts in a composition, the part that one NIC sends: as much as ranks share it.
   double part_of_nic(const CollectiveDesc& desc, const TransportSet& set) const;
-  Seconds predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
-                  const CostModel& costs, const Segments& segmented) const;
+  Times predict(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set,
+                const CostModel& costs, const Segments& segmented) const;
   template <class Add>
   void for_each_stage(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const Add& add) const;
   std::uint64_t scratch_of(const CollectiveDesc& desc, const HierarchicalAlgorithm& how, const TransportSet& set) const;

@@ -94,7 +94,7 @@ std::vector<Kind> kinds() {
       {"one long block", [](int i, int j) { return std::uint64_t{i == 2 && j == 0 ? 100'000U : 1U}; }}};
   for (std::uint64_t seed = 0; seed < (kSanitized ? 2 : 6); ++seed) {
     all.push_back({"few elements", random_counts(seed, 5)});
-    all.push_back({"about as many as a head", random_counts(seed + 100, 1500)});
+    all.push_back({"about as many as a head", random_counts(seed + 100, 3000)});
     all.push_back({"many elements", random_counts(seed + 200, 20'000)});
   }
   return all;

@@ -178,11 +178,17 @@ TEST(Selector, ComposesInTheCanonicalOrder_WhereHostsAreNodesOfTheTree) {
   EXPECT_THAT(flat.explain(), HasSubstr("hosts do not hold aligned powers of two of ranks"));
 }
 
-TEST(Selector, ComposesAllToAllOfShortBlocks_WhereMessagesBetweenHostsCost) {
-  Facts facts = hosts_of(4, 8);
+/// hosts_of(), where each message more between hosts takes 5 us.
+Facts hosts_with_overhead(int hosts, int ranks_each) {
+  Facts facts = hosts_of(hosts, ranks_each);
   for (auto& [where, row] : facts.links) {
     if (where.host_a != where.host_b) row.front().reach.cost.overhead_s = 5e-6;
   }
+  return facts;
+}
+
+TEST(Selector, ComposesAllToAllOfShortBlocks_WhereMessagesBetweenHostsCost) {
+  const Facts facts = hosts_with_overhead(4, 8);
   const Selector selector(facts, ranks_of(facts), {});
   const auto plan = [&](std::uint64_t count) {
     return selector.select({.collective = Collective::AllToAll, .dtype = DType::F32, .count = count}).plan;
@@ -190,6 +196,78 @@ TEST(Selector, ComposesAllToAllOfShortBlocks_WhereMessagesBetweenHostsCost) {
   EXPECT_EQ(plan(1).chosen().algorithm, "hierarchical") << plan(1).explain();
   EXPECT_NE(plan(16 << 20).chosen().algorithm, "hierarchical") << plan(16 << 20).explain();
   EXPECT_THAT(plan(16 << 20).explain(), HasSubstr("beside the buffers"));
+}
+
+CollectiveDesc all_to_all_v_of(std::uint64_t largest_bytes) {
+  return {.collective = Collective::AllToAllV, .dtype = DType::F32, .largest_bytes = largest_bytes};
+}
+
+TEST(Selector, ComposesAllToAllVOfFewBytes_ByTheBoundAlone) {
+  const Facts facts = hosts_with_overhead(2, 4);
+  const Selector selector(facts, ranks_of(facts), {});
+  const auto plan = [&](std::uint64_t largest) { return selector.select(all_to_all_v_of(largest)).plan; };
+  EXPECT_EQ(plan(1024).chosen().algorithm, "hierarchical") << plan(1024).explain();
+  EXPECT_THAT(plan(1024).explain(), HasSubstr("direct inside hosts, direct across 2 of them, blocks with their sizes"));
+  EXPECT_NE(plan(64 << 20).chosen().algorithm, "hierarchical") << plan(64 << 20).explain();
+  EXPECT_THAT(plan(64 << 20).explain(), HasSubstr("beside the buffers"));
+  // Without a bound a call may be long.
+  EXPECT_NE(plan(0).chosen().algorithm, "hierarchical") << plan(0).explain();
+  EXPECT_EQ(plan(0).chosen().predicted, plan(1 << 20).chosen().predicted);
+}
+
+TEST(Selector, PredictsAllToAllVAsAllToAllOfEqualParts_AndTheSizesBeside) {
+  const Facts facts = hosts_with_overhead(2, 4);
+  const Selector selector(facts, ranks_of(facts), {});
+  const auto predicted = [&](const CollectiveDesc& desc, std::string_view algorithm) {
+    const Plan plan = selector.select(desc).plan;
+    const auto found = std::ranges::find(plan.candidates(), algorithm, &Candidate::algorithm);
+    return found == plan.candidates().end() ? Seconds{} : found->predicted;
+  };
+  for (const std::uint64_t count : {16U, 1024U}) {
+    const CollectiveDesc equal{.collective = Collective::AllToAll, .dtype = DType::F32, .count = count};
+    const CollectiveDesc parts = all_to_all_v_of(equal.bytes(8));
+    EXPECT_DOUBLE_EQ(predicted(parts, "direct"), predicted(equal, "direct"));
+    EXPECT_GT(predicted(parts, "hierarchical"), predicted(equal, "hierarchical"));
+    EXPECT_LT(predicted(parts, "hierarchical"), 1.3 * predicted(equal, "hierarchical"));
+  }
+}
+
+TEST(Selector, TakesTheRuleForAllToAllV) {
+  Facts facts = hosts_with_overhead(2, 4);
+  facts.rules = {Rule::parse("all_to_all_v:0-:hierarchical@*")};
+  const Selector selector(facts, ranks_of(facts), {});
+  for (const std::uint64_t largest : {0U, 64U, 64U << 20}) {
+    const Plan plan = selector.select(all_to_all_v_of(largest)).plan;
+    EXPECT_EQ(plan.chosen().algorithm, "hierarchical") << plan.explain();
+    EXPECT_THAT(plan.explain(), HasSubstr("the user's rule all_to_all_v:0-:hierarchical@*"));
+  }
+}
+
+/// Where the two are as close as predictions tell, the one that copies no block of other ranks is taken.
+TEST(Selector, SendsBlocksStraight_WhereTheHierarchyIsHardlyFaster) {
+  int ties = 0;
+  for (const Collective collective : {Collective::AllToAll, Collective::AllToAllV}) {
+    const Facts facts = hosts_with_overhead(2, 3);
+    const Selector selector(facts, ranks_of(facts), {});
+    for (std::uint64_t bytes = 10'000; bytes < 200'000; bytes += bytes / 20 / 24 * 24) {
+      const CollectiveDesc desc =
+          collective == Collective::AllToAllV
+              ? all_to_all_v_of(bytes)
+              : CollectiveDesc{.collective = collective, .dtype = DType::F32, .count = bytes / 24};
+      const Plan plan = selector.select(desc).plan;
+      const auto hierarchical = std::ranges::find(plan.candidates(), "hierarchical", &Candidate::algorithm);
+      const Candidate& chosen = plan.chosen();
+      if (chosen.algorithm == "hierarchical") {
+        const auto direct = std::ranges::find(plan.candidates(), "direct", &Candidate::algorithm);
+        EXPECT_GT(direct->predicted, 1.15 * chosen.predicted);
+      } else if (hierarchical->rejected.empty() && hierarchical->predicted < chosen.predicted) {
+        ++ties;
+        EXPECT_LE(chosen.predicted, 1.15 * hierarchical->predicted);
+        EXPECT_THAT(plan.explain(), HasSubstr("no block passes through other ranks"));
+      }
+    }
+  }
+  EXPECT_GT(ties, 0);
 }
 
 TEST(Selector, ChargesForWhatLeavesAHost_HoweverManyRanksSendIt) {
