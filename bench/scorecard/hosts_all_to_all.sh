@@ -2,7 +2,7 @@
 # flat algorithm that selection would take without the hierarchical one. The two take turns, and a figure is the ratio of their medians.
 source bench/scorecard/lib/row.sh
 
-rounds=5
+rounds=7
 small=64 # bytes of a part, the most that count as small
 
 # times COLLECTIVE RANKS: [{part, ratio, wrong, way}] by bytes of a part

@@ -50,6 +50,32 @@ TEST_P(StagedParts, AreRight_OverAnyTransport) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, StagedParts, testing::Values(1, 2, 3, 4));
 
+/// Each piece is a call on host memory, so it takes the hierarchical algorithm where selection or a rule does.
+TEST(StagedParts, GoThroughRanksOfTheirHost_WhereRanksAreOnTwoHosts) {
+  on_devices(
+      5, "inproc",
+      [](World& world, const OnDevice& where) {
+        Communicator& all = world.communicator();
+        const std::string plan = all.plan({.collective = Collective::AllToAllV,
+                                           .dtype = DType::F32,
+                                           .place = {MemoryKind::Device, where.stream.device}})
+                                     .explain();
+        require(plan.find("pieces of at most 2MiB as the ranks agree on: hierarchical") != std::string::npos, plan);
+        std::uint32_t salt = 0;
+        for (const std::uint64_t count : {0U, 1U, 1021U, 300'007U}) {
+          for (const bool in_place : {false, true}) {
+            const CollectiveCase c{.collective = Collective::AllToAllV, .count = count, .in_place = in_place};
+            require(run_case(all, c, ++salt, &where) == 0, c.to_string());
+          }
+        }
+      },
+      [](int rank, WorldOptions& options) {
+        options.config.host_id = rank < 3 ? "host 0" : "host 1";
+        options.device = rank;  // the stream's
+        options.config.tune = {"all_to_all_v:0-:hierarchical@*"};
+      });
+}
+
 TEST(StagedParts, SaySoInThePlan) {
   on_devices(2, "shm", [](World& world, const OnDevice&) {
     const Counts counts{1 << 20, 3 << 20};
