@@ -42,28 +42,28 @@ Status SizedMemory::lay_out(std::uint32_t chunk, ScratchPool& pool) {
   const std::uint32_t first = run(chunk).first;
   const std::uint32_t count = run(chunk).count;
   const std::uint64_t each = executable_->element_bytes;
+  const std::uint64_t most = kMostBytes / each;
   std::uint64_t next = run(chunk).size_bytes() / each;
   for (std::uint32_t c = first; c < first + count; ++c) {
     ChunkTable::Extent& extent = chunks_->scratch[c];
     if (const std::uint32_t told = executable_->sized->told_in[c]; told != SizedMessages::kNone)
       extent.count = chunks_->scratch[told].count;
     extent.first = next;
-    if (extent.count > kMostBytes / each - next) {
-      return {Code::Mismatch, fmt::format("a block has {} elements, which no message could carry", extent.count)};
-    }
-    next += extent.count;
+    next += std::min(extent.count, most - next);  // for more there is no memory either
   }
-  message.bytes = next * each;
-  if (message.bytes > run(chunk).head_bytes()) {
+  if (const std::uint64_t bytes = next * each; bytes > run(chunk).head_bytes()) {
     try {
-      message.block = pool.take(message.bytes);
+      message.block = pool.take(bytes);
     } catch (const std::bad_alloc&) {
-      message.bytes = 0;
-      return {Code::System, fmt::format("{} has no memory for the {} bytes of blocks that pass through it",
-                                        executable_->rank_text(executable_->program.rank), next * each)};
+      const int rank = executable_->program.rank;
+      return {Code::System,
+              fmt::format("{} has no memory for a message of {} bytes with blocks of its host",
+                          executable_->rank_text(rank), bytes),
+              rank};
     }
     message.memory = message.block.memory.get();
   }
+  message.bytes = next * each;
   for (std::uint32_t c = first; c < first + count; ++c) {
     const std::uint64_t size = chunks_->scratch[c].count;
     std::memcpy(message.memory + (c - first) * sizeof size, &size, sizeof size);

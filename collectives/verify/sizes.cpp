@@ -1,4 +1,6 @@
-#include <optional>
+#include <algorithm>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,15 +17,18 @@ using Index = Order::Index;
 /// The slice of a message; of other steps one with count 0.
 Slice moved(const Step& s) { return s.op == Op::Send ? s.a : s.op == Op::Recv ? s.dst : Slice{}; }
 
-/// Says what is wrong with the message of a step of a sized program. The text is empty if nothing is.
-std::string fault_of_message(const SizedMessages& messages, const Step& s) {
+/// Says what is wrong with a step of a sized program. The text is empty if nothing is.
+std::string fault_of_step(const SizedMessages& messages, const Step& s) {
+  for (const Slice& slice : {s.a, s.b, s.dst}) {
+    if (slice.space != Space::Scratch || slice.count == 0) continue;
+    const SizedMessages::Run& of = messages.run_with(slice.first);
+    if (slice.first + slice.count > of.first + of.count) return "uses chunks of two messages as one run";
+  }
   const Slice run = moved(s);
   if (run.count == 0) return {};
   if (run.space != Space::Scratch) return "is a sized message outside of scratch, which has no room for sizes";
   if (s.op == Op::Recv && s.a.count > 0) return "adds up a sized message";
   for (Index c = run.first; c < run.first + run.count; ++c) {
-    if (messages.run_of[c] == SizedMessages::kNone)
-      return fmt::format("{} is in no message", chunk_name(Space::Scratch, c));
     const SizedMessages::Run& of = messages.run_with(c);
     if (of.first != run.first || of.count != run.count)
       return fmt::format("shares {} with another message", chunk_name(Space::Scratch, c));
@@ -45,7 +50,7 @@ ScheduleVerdict check_sized(const Schedule& schedule, std::size_t rank) {
   std::vector<Index> tellers;
   for (Index i = 0; i < p.steps.size(); ++i) {
     const Step& s = p.steps[i];
-    if (const std::string fault = fault_of_message(messages, s); !fault.empty())
+    if (const std::string fault = fault_of_step(messages, s); !fault.empty())
       return reject(schedule, rank, static_cast<int>(i), fault);
     tellers.clear();
     messages.for_each_teller(i, s, [&](Index teller) { tellers.push_back(teller); });
@@ -58,7 +63,7 @@ ScheduleVerdict check_sized(const Schedule& schedule, std::size_t rank) {
   return {};
 }
 
-/// A rank of a call with local counts has only the sizes in its own counts, and parts of its buffers may lie apart.
+/// A rank of a call with local counts has only the sizes in its own counts.
 ScheduleVerdict check_known(const Schedule& schedule, std::size_t rank) {
   const Program& p = schedule.programs[rank];
   const auto known = [&](std::uint32_t c) {

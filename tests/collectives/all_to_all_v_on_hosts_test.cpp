@@ -1,7 +1,9 @@
+#include <sys/mman.h>
+
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -273,6 +275,49 @@ INSTANTIATE_TEST_SUITE_P(Pairs, AllToAllVDisagrees,
                                          Disagreement{"much_more_inside_a_host", 2, 1, 70'000},
                                          Disagreement{"two_that_cancel_out", 0, 4, 8, 1}),
                          [](const auto& d) { return d.param.name; });
+
+/// Memory that can be named but not touched.
+class Reserved {
+ public:
+  explicit Reserved(std::size_t bytes)
+      : bytes_(bytes), at_(::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  ~Reserved() {
+    if (there()) ::munmap(at_, bytes_);
+  }
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+  bool there() const { return at_ != MAP_FAILED; }
+  ConstBuffer buffer() const { return {static_cast<const std::byte*>(at_), bytes_}; }
+
+ private:
+  std::size_t bytes_;
+  void* at_;
+};
+
+TEST(AllToAllVOnTwoHosts, NamesTheRankWithoutMemory_WhenABlockIsTooLongToPassOn) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer ends the process where memory is refused";
+  constexpr std::uint64_t kHuge = std::uint64_t{1} << 45;
+  int overcommit = -1;
+  std::ifstream("/proc/sys/vm/overcommit_memory") >> overcommit;
+  if (overcommit == 1) GTEST_SKIP() << "the kernel refuses no memory: vm.overcommit_memory is 1";
+  if (!Reserved(kHuge).there()) GTEST_SKIP() << "32 TiB of addresses cannot be reserved here";
+  on_hosts({"3_and_2", {0, 0, 0, 1, 1}}, "shm,tcp", [&](World& world) {
+    Communicator c = world.communicator().split(0);
+    const Counts takes(5, 0);
+    Counts gives = takes;
+    if (c.rank() == 1) gives[4] = kHuge;
+    const Reserved memory(kHuge);
+    std::byte nothing{};
+    const Buffer out{&nothing, 0, {}};
+    const auto deadline = Deadline::after(seconds(20));
+    Status status = c.all_to_all_v(memory.buffer(), out, DType::U8, Parts{gives}, Parts{takes}).wait(deadline);
+    if (status.ok()) status = c.barrier().wait(deadline);
+    EXPECT_EQ(status.code(), Code::System) << status.message();
+    EXPECT_EQ(status.rank(), 1) << status.message();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 has no memory for a message of"));
+    world.communicator().barrier().get();
+  });
+}
 
 TEST(AllToAllVOnTwoHosts, NamesTheRankThatIsLate_WhenADeadlinePasses) {
   on_hosts({"2_and_2", {0, 0, 1, 1}}, "shm,tcp", [](World& world) {

@@ -123,6 +123,23 @@ TEST(Verify, RejectsSizedMessagesThatAreNone) {
   EXPECT_FALSE(verify(wrong).ok);
 }
 
+/// Two messages have memory of their own each.
+TEST(Verify, RejectsACopyFromTwoSizedMessages) {
+  Schedule wrong = hierarchical({0, 0, 0, 1, 1, 1});
+  for (Program& p : wrong.programs) {
+    const SizedMessages messages(p);
+    for (Step& s : p.steps) {
+      if (s.op != Op::Copy || s.dst.space != Space::Out || s.dst.first + 1 >= p.out_class.size()) continue;
+      const SizedMessages::Run& run = messages.run_with(s.a.first);
+      if (s.a.space != Space::Scratch || s.a.first + 1 != run.first + run.count) continue;
+      s.a.count = s.dst.count = 2;
+      EXPECT_FALSE(verify(wrong).ok);
+      return;
+    }
+  }
+  FAIL() << "no such copy";
+}
+
 /// In a v-form the parts of a rank need not lie side by side.
 TEST(Verify, RejectsARunOfPartsInAVForm) {
   const HierarchicalAlgorithm how{{{{0, 0, 1, 1}}}, "direct", "direct"};
