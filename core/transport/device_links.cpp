@@ -1,0 +1,88 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/transport/device_links.hpp>
+
+namespace sinew {
+namespace {
+
+/// A host has fewer devices than this.
+constexpr std::uint32_t kMostDevices = 1024;
+
+DevicePath path_in(WireReader& reader) {
+  const auto path = reader.value<DevicePath>();
+  if (path > DevicePath::Unknown) {
+    throw Error(Code::Mismatch, fmt::format("links of a device: path {}: expected {} at most", static_cast<int>(path),
+                                            static_cast<int>(DevicePath::Unknown)));
+  }
+  return path;
+}
+
+/// A rate, a number of NICs or a latency.
+double amount_in(WireReader& reader, std::string_view what) {
+  const auto amount = reader.value<double>();
+  if (!std::isfinite(amount) || amount < 0)
+    throw Error(Code::Mismatch, fmt::format("links of a device: {} {}: expected 0 at least", what, amount));
+  return amount;
+}
+
+}  // namespace
+
+std::string_view name_of(DevicePath path) noexcept {
+  switch (path) {
+    case DevicePath::NvLink: return "NVLink";
+    case DevicePath::PciSwitch: return "PCI Express switch";
+    case DevicePath::HostBridge: return "host bridge";
+    case DevicePath::Sockets: return "links between NUMA nodes";
+    case DevicePath::Unknown: return "unknown";
+  }
+  return "?";
+}
+
+Bytes to_bytes(const DeviceLinks& links) {
+  WireWriter writer;
+  writer.value(links.host).text(links.model).value(links.compute_capability).value(links.number);
+  writer.value(links.nvlinks).value(links.nvlink_generation).value<std::uint8_t>(links.has_nvswitch ? 1 : 0);
+  writer.value(links.nvlink_bytes_per_s).value(links.pci_bytes_per_s);
+  writer.value(static_cast<std::uint32_t>(links.peers.size()));
+  for (const DeviceLinks::Peer& peer : links.peers) writer.value(peer.path).value(peer.nvlinks);
+  writer.text(links.nic).value(links.nic_path).value(links.nics).value(links.nic_bytes_per_s);
+  writer.value(links.nic_latency_s).value<std::uint8_t>(links.nic_keeps_order ? 1 : 0);
+  return writer.take();
+}
+
+DeviceLinks device_links_from_bytes(const Bytes& bytes) {
+  WireReader reader(bytes);
+  DeviceLinks links;
+  links.host = reader.value<int>();
+  links.model = reader.text();
+  links.compute_capability = reader.value<int>();
+  links.number = reader.value<int>();
+  links.nvlinks = reader.value<int>();
+  links.nvlink_generation = reader.value<int>();
+  links.has_nvswitch = reader.value<std::uint8_t>() != 0;
+  links.nvlink_bytes_per_s = amount_in(reader, "rate of NVLinks");
+  links.pci_bytes_per_s = amount_in(reader, "rate of PCI Express");
+  const auto devices = reader.value<std::uint32_t>();
+  if (devices > kMostDevices)
+    throw Error(Code::Mismatch,
+                fmt::format("links of a device: {} devices: expected {} at most", devices, kMostDevices));
+  for (std::uint32_t d = 0; d < devices; ++d) {
+    const DevicePath path = path_in(reader);
+    links.peers.push_back({path, reader.value<int>()});
+  }
+  links.nic = reader.text();
+  links.nic_path = path_in(reader);
+  links.nics = amount_in(reader, "number of NICs");
+  links.nic_bytes_per_s = amount_in(reader, "rate of NICs");
+  links.nic_latency_s = amount_in(reader, "latency of NICs");
+  links.nic_keeps_order = reader.value<std::uint8_t>() != 0;
+  if (reader.left() > 0)
+    throw Error(Code::Mismatch, fmt::format("links of a device: {} bytes too many", reader.left()));
+  return links;
+}
+
+}  // namespace sinew
