@@ -113,7 +113,7 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_EQ(
       complaint({"topology", "--from", "dgx-9"}),
       "sinew-info: 'dgx-9': expected a file that can be read, or one of the machines dgx-a100, dgx-h100, dgx-h200, "
-      "xeon-2s, epyc-2s\n");
+      "dgx-b200, aws-p5, xeon-2s, epyc-2s\n");
   const std::string broken = testing::TempDir() + "sinew-broken-hwloc.xml";
   std::ofstream(broken) << "<topology version=\"2.0\"><object type=\"Nonsense\">\n</topology>\n";
   EXPECT_THAT(complaint({"topology", "--from", broken}), StartsWith("sinew-info: " + broken + ":2: not XML: "));

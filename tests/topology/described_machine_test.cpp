@@ -150,7 +150,7 @@ TEST(DescribedMachine, ListsTheNames_WhenThereIsNoSuchFileEither) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
                  "'dgx-h10': expected a file that can be read, or one of the machines dgx-a100, dgx-h100, dgx-h200, "
-                 "xeon-2s, epyc-2s");
+                 "dgx-b200, aws-p5, xeon-2s, epyc-2s");
   }
 }
 

@@ -49,6 +49,8 @@ TEST(NamedMachines, HaveTheTotalsOfTheirDatasheets) {
   for (const Expected& e : {Expected{"dgx-a100", 128, 8, 8, 6, 8, 600e9, 1.6e12, 640},
                             {"dgx-h100", 112, 2, 8, 4, 8, 900e9, 3.2e12, 640},
                             {"dgx-h200", 112, 2, 8, 4, 8, 900e9, 3.2e12, 1128},
+                            {"dgx-b200", 112, 2, 8, 2, 8, 1800e9, 3.2e12, 1440},
+                            {"aws-p5", 96, 2, 8, 1, 32, 900e9, 3.2e12, 640},
                             {"xeon-2s", 112, 2, 0, 0, 2, 0, 2e11, 0},
                             {"epyc-2s", 192, 2, 0, 0, 2, 0, 2e11, 0}}) {
     const Machine m = named_machine(e.name);
@@ -98,7 +100,8 @@ TEST(NamedMachines, AreListed_WhenTheNameIsUnknown) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "'dgx-h1000': no such machine; known are dgx-a100, dgx-h100, dgx-h200, xeon-2s, epyc-2s");
+                 "'dgx-h1000': no such machine; known are dgx-a100, dgx-h100, dgx-h200, dgx-b200, aws-p5, "
+                 "xeon-2s, epyc-2s");
   }
 }
 

@@ -93,7 +93,8 @@ TEST(Network, HasWhatDatasheetsSay) {
     std::string_view name;
     double inside, nic;
   };
-  for (const Row& row : {Row{"dgx-a100", 300e9, 25e9}, Row{"dgx-h100", 450e9, 50e9}, Row{"dgx-h200", 450e9, 50e9}}) {
+  for (const Row& row : {Row{"dgx-a100", 300e9, 25e9}, Row{"dgx-h100", 450e9, 50e9}, Row{"dgx-h200", 450e9, 50e9},
+                         Row{"dgx-b200", 900e9, 50e9}}) {
     const Network n = one_switch(host_model(row.name), 1);
     EXPECT_EQ(n.ranks(), 8);
     EXPECT_EQ(n.count(Tier::NicOut), 8);
@@ -115,7 +116,7 @@ TEST(Network, HasWhatDatasheetsSay) {
 
 TEST(Network, NamesWhatItKnows_AndWhatIsOutOfRange) {
   EXPECT_EQ(refusal([] { host_model("dgx-1"); }),
-            "'dgx-1': expected a machine, one of dgx-a100, dgx-h100, dgx-h200, epyc-2s, xeon-2s");
+            "'dgx-1': expected a machine, one of dgx-a100, dgx-h100, dgx-h200, dgx-b200, epyc-2s, xeon-2s");
   const HostModel& host = host_model("dgx-h100");
   EXPECT_THAT(refusal([&] { one_switch(host, 0); }), HasSubstr("hosts 0: expected 1 at least"));
   EXPECT_THAT(refusal([&] { one_switch(host, 1 << 30); }), HasSubstr("ranks at most"));

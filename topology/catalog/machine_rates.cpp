@@ -53,6 +53,7 @@ const HostModel& most_like(const Machine& machine) {
   }
   const Gpu& gpu = machine.gpus.front();
   if (gpu.nvlink_generation == 3) return host_model("dgx-a100");
+  if (gpu.nvlink_generation == 5) return host_model("dgx-b200");
   return host_model(has(gpu.name, "H200") ? "dgx-h200" : "dgx-h100");
 }
 

@@ -66,7 +66,8 @@ struct Row {
 };
 
 constexpr Row kMachines[] = {
-    {"dgx-a100", dgx_a100}, {"dgx-h100", dgx_h100}, {"dgx-h200", dgx_h200}, {"xeon-2s", xeon_2s}, {"epyc-2s", epyc_2s},
+    {"dgx-a100", dgx_a100}, {"dgx-h100", dgx_h100}, {"dgx-h200", dgx_h200}, {"dgx-b200", dgx_b200},
+    {"aws-p5", aws_p5},     {"xeon-2s", xeon_2s},   {"epyc-2s", epyc_2s},
 };
 
 }  // namespace

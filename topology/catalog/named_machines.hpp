@@ -8,7 +8,7 @@
 
 namespace sinew {
 
-/// "dgx-a100", "dgx-h100", "dgx-h200", "xeon-2s", "epyc-2s".
+/// "dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "aws-p5", "xeon-2s", "epyc-2s".
 SINEW_API std::vector<std::string_view> machine_names();
 
 /// A machine as its public datasheet describes it; every figure names its source. PCI addresses of DGX GPUs, NICs and

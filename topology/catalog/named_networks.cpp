@@ -56,6 +56,9 @@ constexpr HostModel kModels[] = {
     nvidia("dgx-h100", 900e9, kPci5, 400, 3350e9),
     // NVIDIA DGX H200 datasheet, 2024: as H100 with 4.8 TB/s.
     nvidia("dgx-h200", 900e9, kPci5, 400, 4800e9),
+    // NVIDIA DGX B200 datasheet, 2024: fifth-generation NVLink 1.8 TB/s. NICs and PCI Express are those of H100. Eight
+    // B200 have 64 TB/s of memory.
+    nvidia("dgx-b200", 1800e9, kPci5, 400, 8000e9),
     // AMD EPYC 9654 product page: 12 channels of DDR5-4800; EPYC 9004 series architecture overview: up to four xGMI
     // links of 16 lanes at 32 GT/s between two sockets. All four are taken; boards that need lanes for devices use
     // three.

@@ -22,7 +22,7 @@ struct HostModel {
   double copy_bytes_per_s = 0;
 };
 
-/// From public datasheets: dgx-a100, dgx-h100, dgx-h200, epyc-2s, xeon-2s.
+/// From public datasheets: dgx-a100, dgx-h100, dgx-h200, dgx-b200, epyc-2s, xeon-2s.
 SINEW_API std::span<const HostModel> host_models() noexcept;
 /// Errors: Error{InvalidArgument} that lists the known names.
 SINEW_API const HostModel& host_model(std::string_view name);

@@ -12,6 +12,7 @@ constexpr int kSockets = 2;
 constexpr std::uint32_t kLineBytes = 64;
 constexpr std::uint16_t kNvidia = 0x10de;
 constexpr std::uint16_t kMellanox = 0x15b3;
+constexpr std::uint16_t kAmazon = 0x1d0f;
 constexpr std::uint16_t kBroadcom = 0x1000;  // not a page
 
 std::vector<int> range(int first, int count) {
@@ -90,11 +91,11 @@ void add_nic(Machine& machine, const PciSlot& slot, std::uint16_t device_id, Nic
   nic.pci = slot.address;
   nic.numa_node = slot.numa_node;
   nic.up = nic.running = true;
-  nic.driver = "mlx5_core";
+  if (nic.driver.empty()) nic.driver = "mlx5_core";
   if (!nic.rdma.device.empty()) nic.rdma.state = RdmaState::Active;
   machine.links.push_back({LinkKind::Network, "nic:" + nic.name, "network", nic.bytes_per_s,
                            Figure::unknown("depends on the network; not in the datasheet")});
-  add_device(machine, slot, PciKind::Network, kMellanox, device_id, "");
+  add_device(machine, slot, PciKind::Network, nic.driver == "efa" ? kAmazon : kMellanox, device_id, "");
   machine.nics.push_back(std::move(nic));
 }
 

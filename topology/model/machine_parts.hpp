@@ -35,7 +35,7 @@ struct PciSlot {
 void add_switch(Machine& machine, const PciSlot& slot);
 /// `gpu`: name and what its datasheet says; its place is the slot's.
 void add_gpu(Machine& machine, const PciSlot& slot, std::uint16_t device_id, Gpu gpu);
-/// `nic`: name, kind and rate; up, and Active where it is RDMA.
+/// `nic`: name, kind, rate and driver, by default mlx5_core; up, and Active where it is RDMA.
 void add_nic(Machine& machine, const PciSlot& slot, std::uint16_t device_id, Nic nic);
 
 }  // namespace sinew::machine_parts

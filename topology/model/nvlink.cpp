@@ -7,13 +7,13 @@ namespace {
 
 // The datasheets give both directions of all links of a GPU together; here one direction of one link.
 constexpr NvLinkRate kRates[] = {
-    {1, 20e9, "Tesla P100 datasheet: 160 GB/s over 4 NVLinks, both ways"},
-    {2, 25e9, "Tesla V100 datasheet: 300 GB/s over 6 NVLinks, both ways"},
-    {3, 25e9, "A100 datasheet: 600 GB/s over 12 NVLinks, both ways"},
-    {4, 25e9, "H100 datasheet: 900 GB/s over 18 NVLinks, both ways"},
-    {5, 50e9, "B200 datasheet: 1.8 TB/s over 18 NVLinks, both ways"},
+    {1, 20e9, "Tesla P100 datasheet: 160 GB/s over 4 NVLinks, both ways", 18e9},
+    {2, 25e9, "Tesla V100 datasheet: 300 GB/s over 6 NVLinks, both ways", 20e9},
+    {3, 25e9, "A100 datasheet: 600 GB/s over 12 NVLinks, both ways", 20e9},
+    {4, 25e9, "H100 datasheet: 900 GB/s over 18 NVLinks, both ways", 20.6e9},
+    {5, 50e9, "B200 datasheet: 1.8 TB/s over 18 NVLinks, both ways", 40.1e9},
 };
-constexpr NvLinkRate kBridged3 = {3, 14.0625e9, "RTX A6000 datasheet: 112.5 GB/s over 4 NVLinks, both ways"};
+constexpr NvLinkRate kBridged3 = {3, 14.0625e9, "RTX A6000 datasheet: 112.5 GB/s over 4 NVLinks, both ways", 12e9};
 constexpr int kSmOfBridged3 = 86;
 
 }  // namespace

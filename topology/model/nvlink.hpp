@@ -9,6 +9,8 @@ struct NvLinkRate {
   int generation = 0;      ///< 0: unknown
   double bytes_per_s = 0;  ///< 0: unknown
   const char* source = "";
+  double payload_bytes_per_s =
+      0;  ///< of this, data of users: NCCL's figure for a link, from its header topo.h; 0: unknown
 };
 
 /// Of generation 1 (P100) to 5 (B200).
