@@ -15,6 +15,7 @@
 #include <sinew/core/offload.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/core/transport/device.hpp>
+#include <sinew/core/transport/device_links.hpp>
 
 namespace sinew {
 
@@ -59,6 +60,8 @@ struct OffloadContext {
   const Exchange& exchange;       ///< among the group, for kOffloadRounds rounds at most
   const Bytes& facts;             ///< the result of measure() on some pair, equal on all ranks; empty: none
   std::vector<int> numa_nodes{};  ///< the NUMA node of each rank, equal on all ranks; -1: bound to none; empty: unknown
+  /// The links of each rank's device, equal on all ranks. Empty: some rank has no device, or nobody knows.
+  std::vector<DeviceLinks> devices{};
 };
 
 /// The most rounds in a split: one more than kOffloadRounds, in which the ranks agree how offloads are made.
@@ -116,6 +119,11 @@ class Module {
   /// Opens the module for a World. Talks to no other rank: peers learn the addresses later.
   /// Errors: Error{Unavailable} with the reason.
   virtual std::unique_ptr<Fabric> open(const FabricContext& context) = 0;
+  /// Tells what this module's offload would do in a group with these devices, by rank, which need not be here. Plans
+  /// for virtual clusters use it. Null: the module has no offload for devices, or none for this group.
+  virtual std::unique_ptr<OffloadProspects> prospects(std::span<const DeviceLinks> /*devices*/) const {
+    return nullptr;
+  }
 };
 
 }  // namespace sinew

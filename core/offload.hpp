@@ -10,6 +10,7 @@
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/call/cost.hpp>
+#include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/call/extent.hpp>
 #include <sinew/core/call/group.hpp>
 #include <sinew/core/completion.hpp>
@@ -40,10 +41,10 @@ struct Call {
   std::span<const Extent> out_parts{};
 };
 
-/// Runs whole collectives without messages: by shared memory within a host, by NCCL, or by CUDA IPC. The calls of one
-/// offload complete in the order of their launches.
-class CollectiveOffload : public ProgressSource {
+/// Answers questions about an offload's calls without running them.
+class OffloadProspects {
  public:
+  virtual ~OffloadProspects() = default;
   virtual std::string_view name() const noexcept = 0;
   /// Returns yes if it can run such calls, or the reason why not.
   /// All ranks get equal results from supports(), predict() and describe(). They depend only on the call, and on facts
@@ -53,6 +54,14 @@ class CollectiveOffload : public ProgressSource {
   virtual Seconds predict(const CollectiveDesc& desc) const = 0;
   /// Names the method by which such a call would run, for example "flag line".
   virtual std::string describe(const CollectiveDesc& desc) const = 0;
+  /// The source of the numbers that predict() uses.
+  virtual CostSource source() const noexcept { return CostSource::Default; }
+};
+
+/// Runs whole collectives without messages: by shared memory within a host, by NCCL, or by CUDA IPC. The calls of one
+/// offload complete in the order of their launches.
+class CollectiveOffload : public ProgressSource, public OffloadProspects {
+ public:
   /// Starts a call. Never blocks. `done` fires in progress(). It ends with Mismatch and a rank's number if that rank
   /// has made another call, this time or earlier.
   virtual void launch(const Call& call, Completion& done) = 0;

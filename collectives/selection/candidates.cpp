@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/collectives/hierarchy/hierarchical_algorithm.hpp>
 #include <sinew/collectives/selection/candidates.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/transports/registry.hpp>
 
 namespace sinew {
 namespace {
@@ -91,7 +93,8 @@ bool Candidates::use_tuned() {
 
 /// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
 bool Candidates::serves_devices_only(std::string_view name) const {
-  if (name == "cuda_ipc" || name == "nccl") return true;
+  const auto ours = device_offload_names();
+  if (std::ranges::find(ours, name) != ours.end()) return true;
   const auto takes = [](const NamedOffload& o, MemoryKind kind) {
     return o.offload->supports({.collective = Collective::AllReduce, .dtype = DType::F32, .place = {kind, 0}}).ok;
   };
@@ -166,6 +169,15 @@ void Candidates::break_ties() {
     });
     const auto shortest = std::ranges::min_element(options_.begin(), equals, {}, &Option::messages);
     std::rotate(options_.begin(), shortest, shortest + 1);
+  } else if (shape_.hosts > 1) {
+    const auto hierarchical = std::ranges::find_if(options_, [&](const Option& o) {
+      return o.candidate.algorithm == kHierarchical && o.candidate.rejected.empty() &&
+             o.candidate.predicted <= least * kResolution;
+    });
+    if (hierarchical != options_.end() && hierarchical != options_.begin()) {
+      reason_ = "predicted as fast as the best, within what predictions tell, and few messages leave each host";
+      std::rotate(options_.begin(), hierarchical, hierarchical + 1);
+    }
   }
   const Option& best = options_.front();
   if (best.whole && best.recipe && best.recipe->hierarchical() != nullptr && bytes_ > kFewBytes) {

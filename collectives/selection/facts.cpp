@@ -76,6 +76,16 @@ std::vector<std::string> Facts::with_offload() const {
   return names;
 }
 
+std::vector<DeviceLinks> Facts::devices_of(std::span<const int> world_ranks) const {
+  std::vector<DeviceLinks> devices;
+  for (const int r : world_ranks) {
+    const Rank& rank = ranks[static_cast<std::size_t>(r)];
+    if (rank.device < 0) return {};
+    devices.push_back(rank.links);
+  }
+  return devices;
+}
+
 std::string Facts::to_string() const {
   std::string text = fmt::format("{} ranks on {} host(s), costs: {}\n", ranks.size(), cores_of_host.size(), source);
   for (const auto& [where, row] : links) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/core/transport/device_links.hpp>
 
 namespace sinew {
 
@@ -41,8 +43,9 @@ struct SINEW_API Facts {
   struct Rank {
     int host = 0;  ///< hosts and processes are numbered in the order of their first rank
     int process = 0;
-    int device = -1;  ///< the accelerator it uses; -1: none
-    int nic = 0;      ///< of its host, the nearest one
+    int device = -1;      ///< the accelerator it uses; -1: none
+    int nic = 0;          ///< of its host, the nearest one
+    DeviceLinks links{};  ///< of its device, where it has one
   };
   /// What one transport offers on the links of one class.
   struct Link {
@@ -79,6 +82,8 @@ struct SINEW_API Facts {
   const Link* link(const LinkClass& where, const std::string& transport) const noexcept;
   /// The reach between two ranks over one transport; a reason where there is none.
   const Reach& reach(int rank_a, int rank_b, const std::string& transport) const;
+  /// The links of the devices of these ranks, in their order; empty: some rank has no device.
+  std::vector<DeviceLinks> devices_of(std::span<const int> world_ranks) const;
   /// The transports whose own collectives every rank can have, in order of name.
   std::vector<std::string> with_offload() const;
   std::string to_string() const;

@@ -38,6 +38,7 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"nic", mine.nic},
                 {"tls", config.tls.wanted ? 1 : 0},
                 {"rules", config.tune}};
+  if (mine.device >= 0) hello["links"] = binary(to_bytes(mine.links));
   hello["transports"] = Json::array();
   for (const OpenedTransport& t : mine.transports) {
     Json row = {{"name", t.name},
@@ -173,6 +174,9 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   facts.cores_of_host.assign(static_cast<std::size_t>(*std::ranges::max_element(host_numbers)) + 1, 0);
   for (std::size_t r = 0; r < hellos.size(); ++r) {
     facts.ranks.push_back({host_numbers[r], process_numbers[r], hellos[r].at("device"), hellos[r].at("nic")});
+    if (hellos[r].contains("links"))
+      facts.ranks.back().links = device_links_from_bytes(from_binary(hellos[r].at("links")));
+    facts.ranks.back().links.host = host_numbers[r];
     if (facts.no_device.empty() && facts.ranks.back().device < 0)
       facts.no_device = fmt::format("rank {} has no device: {}", r, hellos[r].at("no_device").get<std::string>());
     int& cores = facts.cores_of_host[static_cast<std::size_t>(host_numbers[r])];

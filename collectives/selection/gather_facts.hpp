@@ -17,6 +17,7 @@ struct LocalFacts {
   std::vector<OpenedTransport> transports;
   int device = -1;
   std::string no_device;  ///< why there is none
+  DeviceLinks links{};    ///< of the device
   int nic = 0;            ///< Facts::Rank
 };
 

@@ -64,7 +64,8 @@ std::vector<Option> Selector::options(const CollectiveDesc& desc) const {
         desc.separate ? Availability::no("takes one buffer, not a list") : o.offload->supports(desc);
     if (can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
-      if (facts_.measured_offloads.contains(o.transport)) option.candidate.source = CostSource::Measured;
+      const bool is_measured = facts_.measured_offloads.contains(o.transport);
+      option.candidate.source = is_measured ? CostSource::Measured : o.offload->source();
       option.candidate.method = o.offload->describe(desc);
     } else {
       option.candidate.rejected = can.reason;

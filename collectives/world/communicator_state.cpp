@@ -6,10 +6,13 @@
 #include <sinew/collectives/call/call_shape.hpp>
 #include <sinew/collectives/selection/prove.hpp>
 #include <sinew/collectives/staging/alone.hpp>
+#include <sinew/collectives/virtual_cluster/planned_offload.hpp>
+#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/offload_rounds.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/operation.hpp>
+#include <sinew/transports/registry.hpp>
 
 namespace sinew {
 namespace {
@@ -71,11 +74,23 @@ std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) 
   for (const std::string& name : world->facts.with_offload()) {
     auto offload = in_rounds(rounds, kOffloadRounds, [&](const Exchange& counted) {
       if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
-      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group)});
+      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group),
+                                               world->facts.devices_of(group.world_ranks)});
     });
     if (offload) made.push_back({name, std::move(offload)});
   }
+  if (world->options.virtual_world) add_planned_offloads(group, made);
   return made;
+}
+
+void CommunicatorState::add_planned_offloads(const Group& ranks, std::vector<NamedOffload>& to) const {
+  const std::vector<DeviceLinks> devices = world->facts.devices_of(ranks.world_ranks);
+  if (ranks.size() < 2 || devices.empty()) return;
+  for (const std::string& name : world->options.virtual_world->device_offloads) {
+    Module* module = find_module(name, world->options.config);
+    auto prospects = module == nullptr ? nullptr : module->prospects(devices);
+    if (prospects) to.push_back({name, std::make_unique<PlannedOffload>(std::move(prospects))});
+  }
 }
 
 std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, int color, std::vector<int> places,
@@ -93,11 +108,13 @@ std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, i
     CollectiveOffload* parent = mine == offloads.end() ? nullptr : mine->offload.get();
     auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
       const Exchange among = exchange_among(counted, places);
-      const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part)};
+      const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part),
+                                   world->facts.devices_of(part.world_ranks)};
       return world->fabric(name).split_offload({context, color, parent, counted, as_call});
     });
     if (offload) made.push_back({name, std::move(offload)});
   }
+  if (world->options.virtual_world) add_planned_offloads(part, made);
   return made;
 }
 

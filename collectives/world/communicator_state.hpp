@@ -107,6 +107,8 @@ struct CommunicatorState : Controlled {
                       PendingCall& origin, std::uint64_t history_of_call, Completion& done);
   /// Returns the NUMA node of each rank. The list is empty if the cluster is unknown.
   std::vector<int> numa_nodes_of(const Group& ranks) const;
+  /// Adds what this communicator's ranks would use if they were on the virtual cluster.
+  void add_planned_offloads(const Group& ranks, std::vector<NamedOffload>& to) const;
   StagedCalls& staged_calls();
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);

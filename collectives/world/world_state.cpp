@@ -20,6 +20,8 @@
 #include <sinew/core/log.hpp>
 #include <sinew/core/net/tls_context.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
+#include <sinew/topology/cluster/nearest_nic.hpp>
+#include <sinew/topology/devices/links_of_gpu.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/transports/registry.hpp>
 
@@ -108,6 +110,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
 
   LocalFacts mine{host_id, fmt::format("{}", ::getpid()), host->usable_cores(), {}, device, no_device};
   if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
+  mine.links = links_of_device();
   if (options.virtual_world) set_virtual_place(*options.virtual_world, rank, mine);
   for (const TransportStatus& s : statuses) {
     if (!wanted(options.config, s.name)) continue;  // nobody asks why what he left out is not there
@@ -154,6 +157,23 @@ std::string WorldState::bus_id_of_device() const {
     log::info("device {}: {}", device, e.what());
     return {};
   }
+}
+
+DeviceLinks WorldState::links_of_device() const {
+  if (device < 0) return {};
+  DeviceLinks links;
+  if (cluster) {
+    const RankSpot& spot = cluster->ranks[static_cast<std::size_t>(rank)];
+    const Machine& here = cluster->hosts[static_cast<std::size_t>(spot.host)];
+    if (spot.gpu >= 0) links = links_of_gpu(here, spot.gpu, nics_for_ranks(here, options.config.interface));
+  }
+  if (links.compute_capability > 0 || device_runtime == nullptr) return links;
+  try {
+    links.compute_capability = device_runtime->traits(device).compute_capability;
+  } catch (const Error& e) {
+    log::info("device {}: {}", device, e.what());
+  }
+  return links;
 }
 
 NicName WorldState::nearest_nic() const {
@@ -247,6 +267,8 @@ WorldState::~WorldState() {
 void WorldState::choose_device() {
   if (options.virtual_world) {
     no_device = "accelerators of a virtual cluster hold no memory";
+    if (options.virtual_world->plans_devices)
+      device = options.virtual_world->cluster.ranks[static_cast<std::size_t>(rank)].gpu;
     return;
   }
   device_runtime = options.device_runtime;

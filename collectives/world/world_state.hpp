@@ -122,6 +122,7 @@ struct WorldState {
   void open_fabric(Module& module, const NicName& nic, TransportStatus& status);
   void find_cluster(const Exchange& exchange);
   std::string bus_id_of_device() const;
+  DeviceLinks links_of_device() const;
   NicName nearest_nic() const;
   bool asks_for(const std::string& transport) const;
   void leave_out(TransportStatus& status, std::string reason) const;

@@ -1,6 +1,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,30 @@ std::vector<Facts> gathered(int ranks, const std::function<void(int rank, LocalF
   }
   threads.clear();
   return found;
+}
+
+TEST(GatherFacts, KnowTheLinksOfEveryDevice_EquallyOnAll) {
+  const std::vector<Facts> found = gathered(8, [](int rank, LocalFacts& mine) {
+    mine.device = rank % 4;
+    mine.links = {.model = "a GPU", .number = rank % 4, .nvlinks = rank, .nvlink_bytes_per_s = 1e9 * rank};
+  });
+  const std::vector<int> some = {1, 6};
+  for (const Facts& facts : found) {
+    const std::vector<DeviceLinks> devices = facts.devices_of(some);
+    ASSERT_EQ(devices.size(), 2u);
+    EXPECT_EQ(devices[0].nvlinks, 1);
+    EXPECT_EQ(devices[0].host, 0);
+    EXPECT_EQ(devices[1].nvlinks, 6);
+    EXPECT_EQ(devices[1].number, 2);
+    EXPECT_EQ(devices[1].host, 1) << "numbered by their ranks, whatever they are called";
+  }
+}
+
+TEST(GatherFacts, KnowNoLinks_WhereARankHasNoDevice) {
+  const std::vector<Facts> found = gathered(2, [](int rank, LocalFacts& mine) { mine.device = rank - 1; });
+  const std::vector<int> both = {0, 1};
+  EXPECT_TRUE(found[0].devices_of(both).empty());
+  EXPECT_EQ(found[0].devices_of(std::span(both).last(1)).size(), 1u);
 }
 
 TEST(GatherFacts, KnowTheNicOfEveryRank_EquallyOnAll) {

@@ -354,6 +354,21 @@ TEST(Selector, SaysWhereEachPredictionComesFrom) {
   EXPECT_EQ(source("direct"), CostSource::TunedFile);
 }
 
+TEST(Selector, AsksAnOffloadForTheSourceOfItsNumbers_UnlessTheyWereMeasured) {
+  class FromTheCatalog : public FixedOffload {
+   public:
+    using FixedOffload::FixedOffload;
+    CostSource source() const noexcept override { return CostSource::Catalog; }
+  };
+  Facts facts = one_host(2, 2);
+  std::vector<NamedOffload> offloads;
+  offloads.push_back({"host", std::make_unique<FromTheCatalog>(1e-9)});
+  const auto source = [&] { return Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan.chosen().source; };
+  EXPECT_EQ(source(), CostSource::Catalog);
+  facts.measured_offloads = {"host"};
+  EXPECT_EQ(source(), CostSource::Measured);
+}
+
 TEST(Selector, TakesTheOffload_WhenItIsFasterOrAsFastAsPredictionsTell) {
   const Facts facts = one_host(2, 2);
   const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;
@@ -374,6 +389,30 @@ TEST(Selector, KeepsTheOrderOfTheLosers_WhenTheOffloadWinsATie) {
     before = plan.candidates()[i].predicted;
   }
   EXPECT_THAT(plan.explain(), HasSubstr("predicted as fast as the best, within what predictions tell"));
+}
+
+TEST(Selector, TakesAHierarchy_WhereAFlatScheduleIsPredictedAsFast) {
+  constexpr double kTie = 1.15;
+  int ties = 0;
+  for (const int hosts : {2, 4, 8, 16}) {
+    const Facts facts = hosts_of(hosts, 8);
+    const Selector selector(facts, ranks_of(facts), {});
+    for (std::uint64_t count = 8 << 10; count <= 64 << 20; count *= 2) {
+      const Plan plan = selector.select(sum_of(count)).plan;
+      Seconds least = plan.chosen().predicted;
+      for (const Candidate& c : plan.candidates()) {
+        if (c.rejected.empty()) least = std::min(least, c.predicted);
+      }
+      const auto hierarchy = std::ranges::find(plan.candidates(), "hierarchical", &Candidate::algorithm);
+      ASSERT_NE(hierarchy, plan.candidates().end());
+      const bool is_tie = hierarchy->rejected.empty() && hierarchy->predicted <= kTie * least;
+      EXPECT_EQ(plan.chosen().algorithm == "hierarchical", is_tie) << plan.explain();
+      if (!is_tie || hierarchy->predicted <= least) continue;
+      ++ties;
+      EXPECT_THAT(plan.explain(), HasSubstr("few messages leave each host"));
+    }
+  }
+  EXPECT_GT(ties, 0) << "no case shows it";
 }
 
 TEST(Selector, CountsTheTurnsOfTheScheduler_WhenRanksShareCores) {

@@ -60,6 +60,12 @@ class IpcModule final : public Module {
   std::string_view name() const noexcept override { return "cuda_ipc"; }
   Availability available() const override { return cuda::available(); }
   std::unique_ptr<Fabric> open(const FabricContext& c) override { return std::make_unique<IpcFabric>(c); }
+  std::unique_ptr<OffloadProspects> prospects(std::span<const DeviceLinks> devices) const override {
+    const bool one_host =
+        std::ranges::all_of(devices, [&](const DeviceLinks& d) { return d.host == devices.front().host; });
+    if (!one_host || devices.size() > static_cast<std::size_t>(cuda::kMostSources)) return nullptr;
+    return std::make_unique<IpcProspects>(devices, 1);
+  }
 };
 
 Module& module() noexcept {

@@ -13,15 +13,6 @@
 namespace sinew::cuda_ipc {
 namespace {
 
-/// Up to here every rank reads all contributions; above, a part of each, and the others' results.
-constexpr std::uint64_t kOneShotBytes = 256 << 10;
-/// A launch, its event seen, the others told.
-constexpr Seconds kPhase = 15e-6;
-/// A process's turn on a device that it shares: what an H200 gave each of two (docs/results/gpu.md).
-constexpr Seconds kTurn = 140e-6;
-/// Of a device reading another one's memory.
-constexpr double kBytesPerSecond = 50e9;
-
 Bytes text(const std::string& s) {
   const auto* first = reinterpret_cast<const std::byte*>(s.data());
   return {first, first + s.size()};
@@ -58,7 +49,8 @@ void IpcOffload::join(const OffloadContext& context, const std::vector<Bytes>& c
     board_->join(world_rank, offset);
     scratch_->join({cards[r].begin() + sizeof offset, cards[r].end()}, host_.same_process(world_rank), r == rank_);
   }
-  sharers_ = scratch_->processes_on_a_device();
+  const std::vector<DeviceLinks> unknown(ranks_);
+  prospects_.emplace(context.devices.empty() ? unknown : context.devices, scratch_->processes_on_a_device());
 }
 
 IpcOffload::IpcOffload(HostPeers& host, cuda::Runtime& runtime, int device, const OffloadContext& context,
@@ -91,50 +83,6 @@ IpcOffload::~IpcOffload() {
   retained_.push_back({std::move(scratch_), std::move(board_), !ended_.ok()});
 }
 
-Availability IpcOffload::supports(const CollectiveDesc& desc) const {
-  switch (desc.collective) {
-    case Collective::AllReduce:
-    case Collective::AllGather:
-    case Collective::ReduceScatter:
-    case Collective::AllToAll:
-    case Collective::Broadcast:
-    case Collective::Reduce: break;
-    default: return Availability::no(fmt::format("cuda_ipc has no {}", name_of(desc.collective)));
-  }
-  if (desc.place.kind != MemoryKind::Device) return Availability::no("the buffers are host memory");
-  if (desc.codec != Codec::None) return Availability::no("it reads what ranks have in memory, where nothing is coded");
-  if (!reduces(desc.collective)) return Availability::yes();
-  if (desc.op == ReduceOp::User) return Availability::no("a user's operator runs on the host");
-  if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))
-    return Availability::no("it adds in the order of the ranks and rounds once, not by the canonical tree");
-  return cuda::kernels_available();
-}
-
-IpcOffload::Shape IpcOffload::shape_of(const CollectiveDesc& desc) const {
-  Shape shape;
-  shape.blocks = blocks_of(desc.collective, ranks_);
-  shape.elements = kFragmentBytes / (shape.blocks.in * size_of(desc.dtype));
-  shape.fragments = std::max<std::uint64_t>(1, (desc.count + shape.elements - 1) / shape.elements);
-  shape.two_shot =
-      desc.collective == Collective::AllReduce && ranks_ > 2 && desc.count * size_of(desc.dtype) > kOneShotBytes;
-  return shape;
-}
-
-Seconds IpcOffload::predict(const CollectiveDesc& desc) const {
-  const Shape shape = shape_of(desc);
-  const auto bytes = static_cast<double>(desc.count * size_of(desc.dtype));
-  const double reads = shape.two_shot ? 2.0 : static_cast<double>(std::max(ranks_, shape.blocks.in));
-  const Seconds phase = sharers_ > 1 ? kPhase + sharers_ * kTurn : kPhase;
-  return static_cast<double>(shape.fragments) * (shape.two_shot ? 3 : 2) * phase + reads * bytes / kBytesPerSecond;
-}
-
-std::string IpcOffload::describe(const CollectiveDesc& desc) const {
-  const Shape shape = shape_of(desc);
-  return fmt::format("{}, {} fragment{}{}", shape.two_shot ? "two-shot" : "one-shot", shape.fragments,
-                     shape.fragments == 1 ? "" : "s",
-                     sharers_ > 1 ? fmt::format(", {} processes take turns on a device", sharers_) : "");
-}
-
 void IpcOffload::launch(const Call& call, Completion& done) {
   Running r;
   r.desc = call.desc;
@@ -146,7 +94,7 @@ void IpcOffload::launch(const Call& call, Completion& done) {
   if (call.desc.op == ReduceOp::PreMulSum && reduces(call.desc.collective)) r.scale_in = call.desc.pre_multiply;
   r.mark = call.mark;
   r.done = &done;
-  r.shape = shape_of(call.desc);
+  r.shape = prospects_->shape_of(call.desc);
   if (call.after.device >= 0) r.after = runtime_.record(call.after);
   r.status = ended_;
   calls_.push_back(std::move(r));

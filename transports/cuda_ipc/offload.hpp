@@ -11,6 +11,7 @@
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/cuda_ipc/board.hpp>
+#include <sinew/transports/cuda_ipc/prospects.hpp>
 #include <sinew/transports/cuda_ipc/scratch.hpp>
 
 namespace sinew::cuda_ipc {
@@ -40,9 +41,10 @@ class IpcOffload final : public CollectiveOffload {
   ~IpcOffload() override;
 
   std::string_view name() const noexcept override { return "cuda_ipc"; }
-  Availability supports(const CollectiveDesc& desc) const override;
-  Seconds predict(const CollectiveDesc& desc) const override;
-  std::string describe(const CollectiveDesc& desc) const override;
+  Availability supports(const CollectiveDesc& desc) const override { return prospects_->supports(desc); }
+  Seconds predict(const CollectiveDesc& desc) const override { return prospects_->predict(desc); }
+  std::string describe(const CollectiveDesc& desc) const override { return prospects_->describe(desc); }
+  CostSource source() const noexcept override { return prospects_->source(); }
   void launch(const Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return sizeof(Line) + 2 * kFragmentBytes; }
@@ -55,12 +57,6 @@ class IpcOffload final : public CollectiveOffload {
 
  private:
   enum class Phase : std::uint8_t { Give, Given, Reduce, Reduced, Take, Taken };
-  struct Shape {
-    Blocks blocks;
-    std::uint64_t elements = 0;  // elements of a block in a fragment
-    std::uint64_t fragments = 1;
-    bool two_shot = false;
-  };
   /// A call that is in flight or waits for the calls before it.
   struct Running {
     CollectiveDesc desc;
@@ -81,7 +77,6 @@ class IpcOffload final : public CollectiveOffload {
   /// This rank's half of the meeting: what the others need, or why there is nothing.
   Bytes present(int device) noexcept;
   void join(const OffloadContext& context, const std::vector<Bytes>& cards);
-  Shape shape_of(const CollectiveDesc& desc) const;
   std::uint64_t elements_now(const Running& r) const noexcept;
   std::size_t bytes_now(const Running& r) const noexcept { return elements_now(r) * size_of(r.desc.dtype); }
   /// The part of a two-shot fragment that a rank reduces: [first, first + count) elements.
@@ -109,7 +104,7 @@ class IpcOffload final : public CollectiveOffload {
   std::vector<RetainedMemory>& retained_;
   std::unique_ptr<Scratch> scratch_;
   std::unique_ptr<Board> board_;
-  int sharers_ = 1;  // processes on one device
+  std::optional<IpcProspects> prospects_;
   StreamRef stream_;
   std::deque<Running> calls_;
   std::uint64_t fragment_ = 1;  // number of the fragment in flight

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/fabric.hpp>
@@ -22,7 +23,7 @@ class NcclFabric final : public Fabric {
   Availability has_offload() const override { return Availability::yes(); }
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
-    return offload_of(context.group,
+    return offload_of(context,
                       agree(context, shared_.library, shared_.endings, shared_.order.runtime(), device_, refusal_));
   }
 
@@ -36,18 +37,22 @@ class NcclFabric final : public Fabric {
       if (!member) return nullptr;
       Agreement by_id = agree(split.part, shared_.library, shared_.endings, shared_.order.runtime(), device_, refusal_);
       by_id.origin += ": " + agreed.obstacle;
-      return offload_of(group, std::move(by_id));
+      return offload_of(split.part, std::move(by_id));
     }
     const auto birth = member ? std::make_shared<Birth>() : nullptr;
     split.as_call([&](Completion& done) { parent->split(birth, split.color, group.rank, done); });
     if (!member) return nullptr;
-    return offload_of(group, {.abilities = agreed.abilities, .birth = birth, .origin = "split off by ncclCommSplit"});
+    return offload_of(split.part,
+                      {.abilities = agreed.abilities, .birth = birth, .origin = "split off by ncclCommSplit"});
   }
 
  private:
-  std::unique_ptr<CollectiveOffload> offload_of(const Group& group, Agreement agreed) {
-    const bool one_host = std::ranges::all_of(group.world_ranks, [this](int r) { return host_.contains(r); });
-    return std::make_unique<NcclOffload>(shared_, group, std::move(agreed), one_host);
+  std::unique_ptr<CollectiveOffload> offload_of(const OffloadContext& context, Agreement agreed) {
+    std::vector<DeviceLinks> devices = context.devices;
+    if (devices.empty()) {  // nobody knows more than which ranks are on this host
+      for (const int r : context.group.world_ranks) devices.push_back({.host = host_.contains(r) ? -1 : r});
+    }
+    return std::make_unique<NcclOffload>(shared_, context.group, std::move(agreed), devices);
   }
 
   /// What this rank brings to a split.
@@ -78,6 +83,15 @@ class NcclModule final : public Module {
   std::unique_ptr<Fabric> open(const FabricContext& context) override {
     if (context.device_runtime == nullptr) throw Error(Code::Unavailable, "no accelerator is visible");
     return std::make_unique<NcclFabric>(context, load_library(context.config.nccl_library));
+  }
+  std::unique_ptr<OffloadProspects> prospects(std::span<const DeviceLinks> devices) const override {
+    Abilities abilities{.version = kPlannedVersion, .compute_capability = kFloat8Capability};
+    for (const DeviceLinks& device : devices) {
+      if (device.compute_capability > 0)
+        abilities.compute_capability = std::min(abilities.compute_capability, device.compute_capability);
+    }
+    abilities.features = {true, true, true, true, true, true};
+    return std::make_unique<NcclProspects>(abilities, devices);
   }
 };
 

@@ -1,11 +1,9 @@
-#include <cmath>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/nccl/calls/issue.hpp>
 #include <sinew/transports/nccl/offload.hpp>
@@ -13,36 +11,19 @@
 namespace sinew::nccl {
 namespace {
 
-// What predictions go by until costs of NCCL are measured: a link of PCIe 4.0 x16 within a host, one 100 Gbit/s adapter
-// per rank between hosts.
-constexpr Seconds kPerRound = 1.5e-6;  // ranks tell each other that they are there, along a tree
-constexpr double kHostBytesPerS = 20e9;
-constexpr double kNetworkBytesPerS = 10e9;
-
-/// Bytes over the busiest link, in bytes of the large buffer: rings for reductions, all from all, pipelines.
-double share_moved(Collective collective, int ranks) noexcept {
-  const double others = static_cast<double>(ranks - 1) / ranks;
-  switch (collective) {
-    case Collective::AllReduce: return 2 * others;
-    case Collective::Broadcast:
-    case Collective::Reduce: return 1;
-    default: return others;
-  }
-}
-
 /// Turns of progress without an event between two looks for asynchronous errors.
 constexpr std::uint32_t kTurnsPerLook = 64;
 
 }  // namespace
 
-NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, bool one_host)
+NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, std::span<const DeviceLinks> devices)
     : shared_(shared),
       rank_(group.rank),
       ranks_(group.size()),
       place_(fmt::format("{} on {}", group.rank_text(group.rank), group.text())),
-      one_host_(one_host),
       obstacle_(std::move(agreed.obstacle)),
       abilities_(agreed.abilities),
+      prospects_(agreed.abilities, devices),
       origin_(std::move(agreed.origin)),
       comm_(agreed.comm),
       birth_(std::move(agreed.birth)),
@@ -72,18 +53,13 @@ NcclOffload::~NcclOffload() {
 }
 
 Availability NcclOffload::supports(const CollectiveDesc& desc) const {
-  return obstacle_.empty() ? can_run(desc, abilities_, ranks_) : Availability::no(obstacle_);
+  return obstacle_.empty() ? prospects_.supports(desc) : Availability::no(obstacle_);
 }
 
-Seconds NcclOffload::predict(const CollectiveDesc& desc) const {
-  const double bytes = static_cast<double>(desc.bytes(ranks_)) * share_moved(desc.collective, ranks_);
-  return assumed::kDeviceCallSeconds + kPerRound * std::ceil(std::log2(ranks_)) +
-         bytes / (one_host_ ? kHostBytesPerS : kNetworkBytesPerS);
-}
+Seconds NcclOffload::predict(const CollectiveDesc& desc) const { return prospects_.predict(desc); }
 
 std::string NcclOffload::describe(const CollectiveDesc& desc) const {
-  return fmt::format("{} of NCCL {}, {}", way_of(desc.collective, abilities_.features),
-                     version_text(shared_.library.version), origin_);
+  return fmt::format("{}, {}; {}", prospects_.function(desc), origin_, prospects_.expectation(desc));
 }
 
 void NcclOffload::launch(const sinew::Call& call, Completion& done) {

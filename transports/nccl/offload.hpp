@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <sinew/transports/nccl/calls/operators.hpp>
 #include <sinew/transports/nccl/known_memory.hpp>
 #include <sinew/transports/nccl/launch_order.hpp>
+#include <sinew/transports/nccl/prospects.hpp>
 
 namespace sinew::nccl {
 
@@ -30,14 +32,15 @@ struct Shared {
 /// asked for in progress().
 class NcclOffload final : public CollectiveOffload, private Issuer, private OffloadMemory {
  public:
-  /// `one_host`: the whole group shares one.
-  NcclOffload(Shared& shared, const Group& group, Agreement agreed, bool one_host);
+  /// `devices`: their links, by rank of the group.
+  NcclOffload(Shared& shared, const Group& group, Agreement agreed, std::span<const DeviceLinks> devices);
   ~NcclOffload() override;
 
   std::string_view name() const noexcept override { return "nccl"; }
   Availability supports(const CollectiveDesc& desc) const override;
   Seconds predict(const CollectiveDesc& desc) const override;
   std::string describe(const CollectiveDesc& desc) const override;
+  CostSource source() const noexcept override { return prospects_.source(); }
   void launch(const sinew::Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return shared_.order.scratch().bytes(); }
@@ -96,9 +99,9 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   const int rank_;
   const int ranks_;
   const std::string place_;  // names this rank and its communicator in errors
-  const bool one_host_;
   const std::string obstacle_;
   const Abilities abilities_;
+  const NcclProspects prospects_;
   const std::string origin_;
   Comm comm_;
   std::shared_ptr<Birth> birth_;  // where `comm_` is still to come from

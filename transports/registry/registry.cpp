@@ -26,6 +26,8 @@ constexpr std::array<Module& (*)(), 3> kBuiltIn = {inproc::module, shm::module, 
 /// Modules that belong to this library and may be left out of a package.
 constexpr std::array<std::string_view, 4> kOwn = {"ucx", "ofi", "cuda_ipc", "nccl"};
 
+constexpr std::array<std::string_view, 2> kOfDevices = {"cuda_ipc", "nccl"};
+
 constexpr std::string_view kPrefix = "sinew_";
 constexpr std::string_view kSuffix = ".so";
 
@@ -101,6 +103,8 @@ Module* find_module(std::string_view name, const Config& config) {
 }
 
 std::unique_ptr<DeviceRuntime> make_device_runtime() { return std::make_unique<cuda::Runtime>(); }
+
+std::span<const std::string_view> device_offload_names() noexcept { return kOfDevices; }
 
 bool is_covered_by_tls(std::string_view name) {
   constexpr std::array<std::string_view, 4> kCovered = {"shm", "tcp", "inproc", "cuda_ipc"};

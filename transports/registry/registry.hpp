@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,9 @@ SINEW_API std::vector<std::string> module_names(const Config& config);
 /// nullptr: nobody has that name. A module's file is loaded the first time it is asked for and stays; where that fails
 /// the answer is a module that is not available, with the loader's reason.
 SINEW_API Module* find_module(std::string_view name, const Config& config);
+
+/// The modules of this library whose offloads take memory of devices alone.
+SINEW_API std::span<const std::string_view> device_offload_names() noexcept;
 
 /// Does SINEW_TLS cover what it carries between hosts, or carries it nothing there? false of modules from elsewhere.
 SINEW_API bool is_covered_by_tls(std::string_view name);
