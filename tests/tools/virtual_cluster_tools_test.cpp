@@ -72,6 +72,24 @@ TEST(VirtualPlan, IsJsonThatCanBeRead) {
   EXPECT_FALSE(found.at("candidates").empty());
 }
 
+TEST(VirtualPlan, IsOfGpuMemory_WithDevice) {
+  const Outcome outcome = plan({"all_reduce", "64MiB", "--device", "--cluster", kDgx + "x2"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("device memory) on 16 ranks"));
+  EXPECT_THAT(outcome.out, HasSubstr("  takes  nccl over nccl"));
+  EXPECT_THAT(outcome.out, HasSubstr("expected: NVLSTree, Simple"));
+  EXPECT_THAT(outcome.out, HasSubstr("  loses  staged over inproc"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("stages:"))) << "NCCL runs none of sinew's";
+  const json found = json::parse(plan({"all_reduce", "64MiB", "--device", "--cluster", "dgx-a100x1", "--json"}).out);
+  EXPECT_EQ(found.at("candidates").at(0).at("algorithm"), "nccl");
+  EXPECT_EQ(found.at("candidates").at(0).at("source"), "catalog");
+}
+
+TEST(VirtualPlan, SaysWhyThereIsNoGpuMemory_OfAMachineWithoutGpus) {
+  EXPECT_EQ(complaint(plan({"all_reduce", "1MiB", "--device", "--cluster", "xeon-2sx2"})),
+            "sinew-info: 'xeon-2sx2': expected a machine with GPUs, for plans of their memory\n");
+}
+
 /// A leaf of two hosts has 16 NICs of 50 GB/s below it, and of oversubscription 4 what four of them carry above.
 TEST(VirtualPlan, KnowsLeavesAndSpine_OfAFatTree) {
   const Words words = {"all_reduce", "64MiB", "--cluster", kDgx + "x4", "--network", "fat_tree"};

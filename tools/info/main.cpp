@@ -25,6 +25,7 @@ int main(int argc, char** argv) {
       "  sinew-info plan all_reduce 64MiB -n 4    what would run on 4 ranks of this host, and what each other way "
       "would take\n"
       "  sinew-info plan all_reduce 64MiB --cluster dgx-h100x8    the same on a cluster that need not be here\n"
+      "  sinew-info plan all_reduce 64MiB --device --cluster dgx-h100x8    the same in the memory of its GPUs\n"
       "  sinew-run --hosts a:2,b:2 sinew-info doctor   what would fail or slow a job there, and what to do about it\n"
       "  sinew-info hang                          what a job of this host waits for, and for whom\n"
       "  sinew-info trace records                 what every call of a job with SINEW_TRACE=records took, and who was "

@@ -37,6 +37,7 @@ struct PlanOptions {
   std::string cluster;  ///< empty: this job, or ranks on this host
   NetworkShape network;
   int ranks = 2;
+  bool on_device = false;
 };
 
 std::string collective_names() {
@@ -82,8 +83,9 @@ SizedCall describe(const PlanOptions& options, int ranks) {
   if (const auto fault = fault_of(*collective, *dtype, *op, *codec))
     throw Error(Code::InvalidArgument, fmt::format("{}: {}", fault->option, fault->problem));
   const std::uint64_t bytes = options.bytes.empty() ? 0 : parse_bytes(options.bytes);
+  const Place place{options.on_device ? MemoryKind::Device : MemoryKind::Host};
   const CollectiveDesc what{
-      .collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec};
+      .collective = *collective, .dtype = *dtype, .op = *op, .determinism = *level, .codec = *codec, .place = place};
   const std::uint64_t one = smallest_bytes(what, ranks);
   if (bytes > 0 && bytes < one) {
     throw Error(Code::InvalidArgument,
@@ -103,6 +105,7 @@ SizedCall describe(const PlanOptions& options, int ranks) {
   words.insert(words.end(), {"plan", options.collective, "--dtype", options.dtype, "--op", options.op, "--determinism",
                              options.determinism, "--codec", options.codec});
   if (!options.bytes.empty()) words.push_back(options.bytes);
+  if (options.on_device) words.emplace_back("--device");
   std::vector<char*> arguments;
   for (std::string& w : words) arguments.push_back(w.data());
   arguments.push_back(nullptr);
@@ -110,8 +113,15 @@ SizedCall describe(const PlanOptions& options, int ranks) {
   throw_errno(launcher);
 }
 
+/// SINEW_TRANSPORTS says which offloads of devices the cluster has.
+std::shared_ptr<const VirtualWorld> virtual_world_for(const PlanOptions& options) {
+  VirtualCluster on = virtual_cluster_from(options.cluster, options.network);
+  if (!options.on_device) return make_virtual_world(std::move(on));
+  return make_virtual_world_with_devices(std::move(on), Config::from_environment().transports);
+}
+
 void print_on_cluster(const PlanOptions& options, bool json) {
-  const auto virtual_world = make_virtual_world(virtual_cluster_from(options.cluster, options.network));
+  const auto virtual_world = virtual_world_for(options);
   SizedCall call;
   const VirtualPlan found = plan_on(virtual_world, [&](int ranks) {
     call = describe(options, ranks);
@@ -150,6 +160,9 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
                                              "instead, on a cluster that need not be here: machine, by name or file, "
                                              "and hosts, such as dgx-h100x8 or xeon-2s:3+5");
   add_network_options(*command, cluster, plan.network);
+  command->add_flag("--device", plan.on_device,
+                    "buffers in the memory of each rank's GPU. With --cluster: by NCCL and cuda_ipc as that machine's "
+                    "links make them, or by those of the two that SINEW_TRANSPORTS names");
   command->callback([&options, command] {
     static_cast<void>(describe(plan, in_a_job() || !plan.cluster.empty() ? 1 : plan.ranks));
     require_one_place(plan, command->count("--ranks") > 0);

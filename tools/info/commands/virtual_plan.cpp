@@ -78,7 +78,9 @@ std::string time_text(const Forecast& f, const Network& n) {
 VirtualPlan plan_on(const std::shared_ptr<const VirtualWorld>& virtual_world,
                     const std::function<CollectiveDesc(int ranks)>& describe) {
   VirtualPlan found;
-  run_virtual_ranks(virtual_world, {}, [&](World& world) {
+  WorldOptions options;
+  if (virtual_world->plans_devices) options.config.transports.clear();  // they have chosen the offloads
+  run_virtual_ranks(virtual_world, options, [&](World& world) {
     if (world.rank() == 0) found.plan = world.communicator().plan(describe(world.size()));
   });
   const Network& network = virtual_world->on.network;
@@ -95,7 +97,9 @@ std::string to_text(const VirtualPlan& plan, const VirtualCluster& on) {
   text += fmt::format("  virtual cluster: {}: {} ranks on {} host{}, {}\n", on.name, n.ranks(), n.hosts,
                       n.hosts == 1 ? "" : "s", form_text(n));
   for (const std::string& what : on.assumed) text += fmt::format("  assumed: {}\n", what);
-  text += "  ranks of a host:\n" + bindings_text(on) + "  stages:\n";
+  text += "  ranks of a host:\n" + bindings_text(on);
+  if (plan.stages.empty()) return text;
+  text += "  stages:\n";
   for (std::size_t s = 0; s < plan.stages.size(); ++s) text += fmt::format("    {}. {}\n", s + 1, plan.stages[s]);
   text += nics_text(plan, on);
   if (plan.simulated)
