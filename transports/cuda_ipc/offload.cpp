@@ -175,6 +175,7 @@ void IpcOffload::reduce(Running& r) {
   mark_event();
 }
 
+/// Each rank begins with its own memory, then goes round: no two of them read the same rank at a time.
 void IpcOffload::take(Running& r) {
   const std::size_t each = size_of(r.desc.dtype);
   const std::size_t row = bytes_now(r);
@@ -191,7 +192,8 @@ void IpcOffload::take(Running& r) {
         combine(r.out.part(offset, row), 0, elements_now(r), r);
         break;
       }
-      for (std::size_t k = 0; k < ranks_; ++k) {
+      for (std::size_t i = 0; i < ranks_; ++i) {
+        const std::size_t k = (rank_ + i) % ranks_;
         const auto [first, elements] = part_of(r, k);
         copy(offset + first * each, scratch_->of(k, fragment_) + first * each, elements * each);
       }
@@ -206,7 +208,8 @@ void IpcOffload::take(Running& r) {
       if (root != rank_) copy(offset, scratch_->of(root, fragment_), row);
       break;
     default:  // all_gather, all_to_all: a block of each rank
-      for (std::size_t k = 0; k < ranks_; ++k) {
+      for (std::size_t i = 0; i < ranks_; ++i) {
+        const std::size_t k = (rank_ + i) % ranks_;
         const std::size_t block = r.desc.collective == Collective::AllToAll ? rank_ * row : 0;
         copy(k * pitch + offset, scratch_->of(k, fragment_) + block, row);
       }
