@@ -23,8 +23,9 @@ using ByProtocol = std::array<double, 3>;
 double of(const ByProtocol& table, NcclProtocol protocol) noexcept { return table[static_cast<std::size_t>(protocol)]; }
 
 // In microseconds, by protocol: LL, LL128, Simple.
-constexpr ByProtocol kRingStart = {6.6, 11.0, 8.4};  // NCCL has 14.0 for LL128, its launch included
-constexpr ByProtocol kTreeStart = {6.8, 11.0, 8.4};
+// NCCL's table has 14.0 for LL128, its launch included. Public runs of 1 to 64 MiB show that Simple takes no longer.
+constexpr ByProtocol kRingStart = {6.6, 4.0, 4.0};
+constexpr ByProtocol kTreeStart = {6.8, 4.0, 4.0};
 constexpr ByProtocol kRingStepNvLink = {0.6, 1.9, 3.4};
 constexpr ByProtocol kRingStepPci = {1.0, 2.5, 5.7};
 constexpr ByProtocol kTreeStepNvLink = {0.6, 1.25, 4.0};
