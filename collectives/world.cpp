@@ -153,6 +153,12 @@ const Cluster& World::cluster() const {
   if (!state.no_cluster.empty()) throw Error(Code::Unavailable, "no cluster: " + state.no_cluster);
   return *state.cluster;
 }
+std::string World::devices() const {
+  const WorldState& state = *inside().state;
+  std::vector<int> all(static_cast<std::size_t>(state.size));
+  std::iota(all.begin(), all.end(), 0);
+  return device_kind(state.facts.devices_of(all));
+}
 std::string World::facts() const { return inside().state->facts.to_string(); }
 
 std::vector<std::uint64_t> World::sent_bytes() const {

@@ -86,6 +86,9 @@ class SINEW_API World {
   /// The machines of the job, and which rank runs where. It is equal on all ranks.
   /// Errors: Unavailable if the machine of a rank could not be discovered, with that rank's reason.
   const Cluster& cluster() const;
+  /// The devices of the ranks and their links in one line, equal on all ranks: "NVIDIA H100 80GB HBM3, 18 NVLinks 4 by
+  /// NVSwitch". Empty: some rank has no device.
+  std::string devices() const;
   /// The facts that the selector uses, as text, with the source of each number.
   std::string facts() const;
   /// The bytes of messages that this rank has posted so far for each rank. They include measurements at start-up, but

@@ -56,6 +56,8 @@ class OffloadProspects {
   virtual std::string describe(const CollectiveDesc& desc) const = 0;
   /// The source of the numbers that predict() uses.
   virtual CostSource source() const noexcept { return CostSource::Default; }
+  /// True if a call moves on only while its host makes progress. Predictions take for granted that the host does.
+  virtual bool needs_progress() const noexcept { return true; }
 };
 
 /// Runs whole collectives without messages: by shared memory within a host, by NCCL, or by CUDA IPC. The calls of one

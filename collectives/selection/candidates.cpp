@@ -26,16 +26,21 @@ constexpr double kBeyond = 2;
 /// Times the best: how slow a way is, at least, where tune has stopped timing it (tools/bench/tune.cpp).
 constexpr double kGivenUp = 4;
 
-/// The largest size at which ways of a collective were timed: those of an algorithm on a transport, or, where that is
-/// empty, any; 0: never.
-double last_timed(const TunedTimes& times, std::string_view collective, std::string_view algorithm,
-                  std::string_view transport) {
+/// The largest size at which ways of a collective were timed on memory of these devices, or of the host: those of an
+/// algorithm on a transport, or, where that is empty, any; 0: never.
+double last_timed(const TunedTimes& times, std::string_view collective, std::string_view devices,
+                  std::string_view algorithm = {}, std::string_view transport = {}) {
   double last = 0;
   for (const TunedTimes::Way& w : times.ways) {
     const bool is_it = algorithm.empty() || (w.algorithm == algorithm && w.transport == transport);
-    if (w.collective == collective && is_it) last = std::max(last, w.points.back().bytes);
+    if (w.collective == collective && w.devices == devices && is_it) last = std::max(last, w.points.back().bytes);
   }
   return last;
+}
+
+void add_to_method(Candidate& candidate, std::string_view text) {
+  if (!candidate.method.empty()) candidate.method += ", ";
+  candidate.method += text;
 }
 
 }  // namespace
@@ -43,6 +48,8 @@ double last_timed(const TunedTimes& times, std::string_view collective, std::str
 Candidates::Candidates(const CollectiveDesc& desc, std::uint64_t bytes, const Facts& facts, const GroupShape& shape,
                        std::vector<Option> options)
     : desc_(desc), bytes_(bytes), facts_(facts), shape_(shape), options_(std::move(options)), source_(facts.source) {
+  if (desc.place.kind == MemoryKind::Device) devices_ = device_kind(facts.devices_of(shape.world_ranks));
+  if (use_seen()) source_ += "; calls of earlier jobs on such devices";
   if (use_tuned()) source_ += fmt::format("; timed by tune: {}", facts_.tuned.file);
   if (!apply_rules()) keep_scratch_short();
   sort();
@@ -56,17 +63,38 @@ std::vector<Candidate> Candidates::list() const {
   return all;
 }
 
+/// Times of calls that differ in an operator, a codec or the order of their sums hold for none of the others.
+bool Candidates::is_usual() const noexcept {
+  return desc_.determinism == Determinism::Fast && desc_.codec == Codec::None;
+}
+
+bool Candidates::use_seen() {
+  if (facts_.seen.devices.empty() || facts_.seen.devices != devices_ || !is_usual()) return false;
+  bool is_used = false;
+  for (Option& o : options_) {
+    Candidate& c = o.candidate;
+    if (!c.rejected.empty()) continue;
+    const SeenTimes::Call call{shape_.ranks_on, std::string(name_of(desc_.collective)), c.algorithm, c.transport};
+    const auto seconds = facts_.seen.seconds(call, bytes_);
+    if (!seconds) continue;
+    is_used = true;
+    c.predicted = *seconds;
+    c.source = CostSource::Measured;
+    add_to_method(c, "as earlier jobs saw it");
+  }
+  return is_used;
+}
+
 bool Candidates::use_tuned() {
-  if (facts_.tuned.ways.empty() || facts_.tuned.ranks_on != shape_.ranks_on) return false;
-  if (desc_.determinism != Determinism::Fast || desc_.codec != Codec::None || desc_.place.kind == MemoryKind::Device)
-    return false;
+  if (facts_.tuned.ways.empty() || facts_.tuned.ranks_on != shape_.ranks_on || !is_usual()) return false;
+  if (desc_.place.kind == MemoryKind::Device && devices_.empty()) return false;
   const auto bytes = static_cast<double>(bytes_);
   const std::string_view collective = name_of(desc_.collective);
   // Of longer calls the file knows nothing.
-  if (bytes > kBeyond * last_timed(facts_.tuned, collective, {}, {})) return false;
+  if (bytes > kBeyond * last_timed(facts_.tuned, collective, devices_)) return false;
   const auto known = [&](const Candidate& c) {
-    const bool reaches = bytes <= kBeyond * last_timed(facts_.tuned, collective, c.algorithm, c.transport);
-    return reaches ? facts_.tuned.seconds(collective, c.algorithm, c.transport, bytes) : std::nullopt;
+    const bool reaches = bytes <= kBeyond * last_timed(facts_.tuned, collective, devices_, c.algorithm, c.transport);
+    return reaches ? facts_.tuned.seconds(collective, c.algorithm, c.transport, bytes, devices_) : std::nullopt;
   };
   Seconds best = std::numeric_limits<Seconds>::infinity();
   for (const Option& o : options_) {
@@ -75,17 +103,16 @@ bool Candidates::use_tuned() {
   bool is_used = false;
   for (Option& o : options_) {
     Candidate& c = o.candidate;
-    const double last = last_timed(facts_.tuned, collective, c.algorithm, c.transport);
+    const double last = last_timed(facts_.tuned, collective, devices_, c.algorithm, c.transport);
     if (!c.rejected.empty() || last == 0) continue;
     is_used = true;
-    if (!c.method.empty()) c.method += ", ";
     if (const auto seconds = known(c)) {
       c.predicted = *seconds;
       c.source = CostSource::TunedFile;
-      c.method += "timed by tune";
+      add_to_method(c, "timed by tune");
     } else {
       c.predicted = std::max(c.predicted, kGivenUp * best);
-      c.method += fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last)));
+      add_to_method(c, fmt::format("given up by tune after {}", format_bytes(static_cast<std::uint64_t>(last))));
     }
   }
   return is_used;
@@ -189,9 +216,12 @@ void Candidates::break_ties() {
       std::rotate(options_.begin(), straight, straight + 1);
     }
   }
-  const auto offload = std::ranges::find_if(options_, [&](const Option& o) {
+  const auto is_tied = [&](const Option& o) {
     return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
-  });
+  };
+  auto offload = std::ranges::find_if(
+      options_, [&](const Option& o) { return is_tied(o) && !o.offload->offload->needs_progress(); });
+  if (offload == options_.end()) offload = std::ranges::find_if(options_, is_tied);
   if (offload != options_.end() && offload != options_.begin()) {
     reason_ = "predicted as fast as the best, within what predictions tell, and one step for the whole call";
     std::rotate(options_.begin(), offload, offload + 1);

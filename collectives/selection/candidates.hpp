@@ -29,6 +29,9 @@ class Candidates {
   std::vector<Candidate> list() const;
 
  private:
+  bool is_usual() const noexcept;
+  /// Replaces predicted times of calls on device memory by those that earlier jobs saw. false: there are none.
+  bool use_seen();
   /// Puts measured times in the place of predicted ones, where there are any for groups of this shape. false: nowhere.
   bool use_tuned();
   /// true: the user wants a certain algorithm for this call.
@@ -46,6 +49,7 @@ class Candidates {
   const Facts& facts_;
   const GroupShape& shape_;
   std::vector<Option> options_;
+  std::string devices_;  // device_kind() of the group, for calls on device memory
   std::string reason_ = "the least predicted time";
   std::string source_;
 };

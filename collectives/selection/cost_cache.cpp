@@ -78,26 +78,32 @@ MeasuredCosts from_json(const Json& json) {
 
 struct CostTable {
   Json machines = Json::object();  ///< costs by machine
+  Json devices = Json::object();   ///< times of calls by the kind of devices
   std::string problem;             ///< why the file can be neither used nor replaced; empty: it can
 };
+
+CostTable unusable(std::string why) { return {.problem = std::move(why)}; }
 
 CostTable read_cache(const std::string& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (file.empty() || status.type() == std::filesystem::file_type::not_found) return {};
-  if (!std::filesystem::is_regular_file(status)) return {Json::object(), "it is no regular file"};
+  if (!std::filesystem::is_regular_file(status)) return unusable("it is no regular file");
   const auto text = file_text(file);
-  if (!text) return {Json::object(), "it cannot be read"};
+  if (!text) return unusable("it cannot be read");
   if (text->empty()) return {};
   try {
     const Json json = Json::parse(*text);
     const Json& format = json.at("format");
     const Json& machines = json.at("machines");
-    if (!format.is_number_integer() || !machines.is_object()) return {Json::object(), "it is no cost cache"};
-    if (format > kFormat) return {Json::object(), "it is a newer version's"};
-    return {format == kFormat ? machines : Json::object(), ""};
+    if (!format.is_number_integer() || !machines.is_object()) return unusable("it is no cost cache");
+    if (format > kFormat) return unusable("it is a newer version's");
+    if (format != kFormat) return {};
+    const auto devices = json.find("devices");  // files from before there were such times have none
+    const bool has_devices = devices != json.end() && devices->is_object();
+    return {.machines = machines, .devices = has_devices ? *devices : Json::object()};
   } catch (const Json::exception&) {
-    return {Json::object(), "it is no cost cache"};
+    return unusable("it is no cost cache");
   }
 }
 
@@ -114,6 +120,23 @@ bool write_new(const std::string& file, const std::string& text) {
 
 void report(const std::string& file, const std::string& problem) {
   log::info("cost cache {} is left alone, and what it should hold is measured by every job: {}", file, problem);
+}
+
+/// Replaces the file in one step.
+void replace(const std::string& file, const CostTable& cache) {
+  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
+  std::error_code error;
+  if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
+  const std::string beside = fmt::format("{}.{}", file, ::getpid());
+  std::filesystem::remove(beside, error);  // of a process that had this number and was killed
+  const Json all = {{"format", kFormat}, {"machines", cache.machines}, {"devices", cache.devices}};
+  const bool written = write_new(beside, all.dump(1) + '\n');
+  const std::filesystem::path linked = std::filesystem::weakly_canonical(file, error);  // a link stays one
+  if (written) std::filesystem::rename(beside, error ? std::filesystem::path(file) : linked, error);
+  if (!written || error) {
+    std::filesystem::remove(beside, error);
+    report(file, "it cannot be written");
+  }
 }
 
 }  // namespace
@@ -158,19 +181,31 @@ std::optional<MeasuredCosts> load_costs(const std::string& file, MachineUse use)
 void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs) {
   CostTable cache = read_cache(file);
   if (file.empty() || !cache.problem.empty()) return;  // load_costs has said so
-  const std::filesystem::path folder = std::filesystem::path(file).parent_path();
-  std::error_code error;
-  if (folder.filename() == kFolder) std::filesystem::create_directories(folder, error);
   cache.machines[machine_identity(use)] = to_json(costs);
-  const std::string beside = fmt::format("{}.{}", file, ::getpid());
-  std::filesystem::remove(beside, error);  // of a process that had this number and was killed
-  const bool written = write_new(beside, Json{{"format", kFormat}, {"machines", cache.machines}}.dump(1) + '\n');
-  const std::filesystem::path linked = std::filesystem::weakly_canonical(file, error);  // a link stays one
-  if (written) std::filesystem::rename(beside, error ? std::filesystem::path(file) : linked, error);
-  if (!written || error) {
-    std::filesystem::remove(beside, error);
-    report(file, "it cannot be written");
+  replace(file, cache);
+}
+
+SeenTimes load_seen_times(const std::string& file, const std::string& devices) {
+  const CostTable cache = read_cache(file);  // load_costs reports what is wrong with the file as a whole
+  const auto known = cache.devices.find(devices);
+  if (known == cache.devices.end()) return {};
+  try {
+    SeenTimes times = seen_times_from(known->dump());
+    times.devices = devices;
+    return times;
+  } catch (const std::exception& e) {
+    log::info("cost cache {}: what it says of these devices is left out: {}", file, e.what());
+    return {};
   }
+}
+
+void save_seen_times(const std::string& file, const SeenTimes& times) {
+  CostTable cache = read_cache(file);
+  if (file.empty() || !cache.problem.empty()) return;
+  SeenTimes all = load_seen_times(file, times.devices);
+  all.replace_by(times);
+  cache.devices[times.devices] = Json::parse(to_text(all));
+  replace(file, cache);
 }
 
 Bytes to_bytes(const MeasuredCosts& costs) { return to_cbor(to_json(costs)); }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include <sinew/collectives/selection/times/seen_times.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/cost.hpp>
 #include <sinew/core/config.hpp>
@@ -44,6 +45,12 @@ SINEW_API std::optional<MeasuredCosts> load_costs(const std::string& file, Machi
 /// Keeps what the file says of other machines, and replaces it in one step. What is no regular file, holds something
 /// else or cannot be written is left alone: a log line, not an error.
 SINEW_API void save_costs(const std::string& file, MachineUse use, const MeasuredCosts& costs);
+
+/// The times of calls on devices of this kind (device_kind()) that earlier jobs have kept in the file. Empty: there are
+/// none, or they cannot be read (a log line says why).
+SINEW_API SeenTimes load_seen_times(const std::string& file, const std::string& devices);
+/// Adds the times of this job to those in the file, as save_costs() replaces it.
+SINEW_API void save_seen_times(const std::string& file, const SeenTimes& times);
 
 SINEW_API Bytes to_bytes(const MeasuredCosts& costs);
 SINEW_API MeasuredCosts costs_from_bytes(const Bytes& bytes);

@@ -105,6 +105,11 @@ std::string Facts::to_string() const {
       }
     }
   }
+  std::map<std::string, int> devices;
+  for (const Rank& rank : ranks) {
+    if (rank.device >= 0) ++devices[device_kind({&rank.links, 1})];
+  }
+  for (const auto& [kind, count] : devices) text += fmt::format("  {} x {}\n", count, kind);
   for (const Absence& a : absences) text += fmt::format("  {} on rank {}: no, {}\n", a.transport, a.rank, a.reason);
   return text;
 }

@@ -8,7 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include <sinew/collectives/selection/tuned_times.hpp>
+#include <sinew/collectives/selection/times/seen_times.hpp>
+#include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/cost_model.hpp>
 #include <sinew/core/transport.hpp>
@@ -75,6 +76,7 @@ struct SINEW_API Facts {
   double reduce_bytes_per_s = assumed::kReduceBytesPerS;  ///< one core, `dst = a + b`, counted in bytes of dst
   CostSource rates_source = CostSource::Default;          ///< the source of both rates
   TunedTimes tuned;                                       ///< empty if there is no file
+  SeenTimes seen;                                         ///< of earlier jobs' calls on device memory
   std::string source = "defaults";
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;

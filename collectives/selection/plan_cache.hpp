@@ -26,6 +26,7 @@ struct ReadyPlan {
   ManyReducer many;
   Scaler scaler;
   std::uint32_t logged = 0;                               ///< its number in the log of calls; 0: it has none
+  std::uint8_t timed = 0;                                 ///< calls that were timed for later jobs
   std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
 };
 

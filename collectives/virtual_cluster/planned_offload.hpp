@@ -20,6 +20,7 @@ class PlannedOffload final : public CollectiveOffload {
   Seconds predict(const CollectiveDesc& desc) const override { return prospects_->predict(desc); }
   std::string describe(const CollectiveDesc& desc) const override { return prospects_->describe(desc); }
   CostSource source() const noexcept override { return prospects_->source(); }
+  bool needs_progress() const noexcept override { return prospects_->needs_progress(); }
 
   void launch(const Call& /*call*/, Completion& done) override {
     done.finish(Status(Code::Unavailable, "devices of a virtual cluster hold no memory: their calls are planned only"));

@@ -87,6 +87,13 @@ TunedTimes tuned_times_in(WireReader& message) {
   return times;
 }
 
+/// The times of earlier jobs' calls on devices such as those of this World, by rank 0's file; empty: there are none.
+std::string seen_times_as_text(const WorldState& world, const std::string& file) {
+  if (!world.device_watch) return {};
+  const SeenTimes seen = load_seen_times(file, world.device_watch->times().devices);
+  return seen.points.empty() ? "" : to_text(seen);
+}
+
 std::int64_t now_s() {
   return std::chrono::system_clock::now().time_since_epoch() / std::chrono::seconds(1);  // time of day: a file keeps it
 }
@@ -174,11 +181,13 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
   const bool covers =
       cached && std::ranges::all_of(missing(*cached), waits) && std::ranges::all_of(cached->unfinished, waits);
   const std::string& tuned = world.options.config.tune_file;
+  const std::string seen = seen_times_as_text(world, file);
   Bytes given;
-  if (world.rank == 0 && (covers || !tuned.empty())) {
+  if (world.rank == 0 && (covers || !tuned.empty() || !seen.empty())) {
     given = WireWriter()
                 .rest(tune_file_as_message(tuned, machine_identity(use)))
                 .bytes(covers ? to_bytes(*cached) : Bytes{})
+                .text(seen)
                 .take();
   }
   Bytes table;
@@ -186,6 +195,7 @@ void settle_costs(WorldState& world, const Exchange& exchange) {
     WireReader reader(known);
     world.facts.tuned = tuned_times_in(reader);
     table = reader.owned_bytes();
+    if (const std::string text = reader.text(); !text.empty()) world.facts.seen = seen_times_from(text);
   }
   if (!table.empty()) {
     apply_to_hosts(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);

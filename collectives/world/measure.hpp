@@ -12,6 +12,7 @@ namespace sinew {
 /// - Costs between hosts are measured by each job, since a network changes and has other users. One pair of hosts of
 ///   each kind of link measures them.
 /// - Times of whole calls come from rank 0's SINEW_TUNE_FILE.
+/// - Times of calls on device memory come from the cache file of rank 0, where earlier jobs have kept them.
 /// Errors: the same on all ranks. Either the fault of the tune file, or the failure of a pair that measures, such as
 ///         Timeout with the rank that did not answer.
 /// Cost:   collective, with two rounds even after a failure. The time of outcome_of_host() once, and the time of

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/messages/counting_endpoint.hpp>
+#include <sinew/collectives/selection/cost_cache.hpp>
 #include <sinew/collectives/selection/gather_facts.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_fabric.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
@@ -196,6 +198,7 @@ void WorldState::open_control(const Exchange& exchange) {
   engine->add(*control);
   engine->set_watch([this](Clock::time_point now) { control->watch(now); });
   open_timer(exchange);
+  open_device_watch();
   calls->set_judge(
       {.hold = [this](PendingCall& call) { return control->hold(call); },
        .explain =
@@ -203,8 +206,32 @@ void WorldState::open_control(const Exchange& exchange) {
              const auto held = hold();
              return control->explain(call);
            },
-       .at_end = timer ? [this](PendingCall& call) { timer->ended(call); } : std::function<void(PendingCall&)>(),
+       .at_end = timer || device_watch ? [this](PendingCall& call) { call_ended(call); }
+                                       : std::function<void(PendingCall&)>(),
        .name_site = [this](PendingCall& call, const std::string& text) { control->name_site(call, text); }});
+}
+
+void WorldState::open_device_watch() {
+  if (rank != 0 || device_runtime == nullptr || !facts.no_device.empty()) return;
+  std::vector<int> all(static_cast<std::size_t>(size));
+  std::iota(all.begin(), all.end(), 0);
+  const std::vector<DeviceLinks> devices = facts.devices_of(all);
+  const bool are_known = std::ranges::none_of(devices, [](const DeviceLinks& d) { return d.model.empty(); });
+  if (are_known) device_watch = std::make_unique<DeviceWatch>(facts, *device_runtime, device_kind(devices));
+}
+
+void WorldState::call_ended(PendingCall& call) {
+  if (timer) timer->ended(call);
+  if (device_watch) device_watch->ended(call);
+}
+
+void WorldState::keep_seen_times() noexcept {
+  if (!device_watch || device_watch->times().points.empty()) return;
+  try {
+    save_seen_times(cost_cache_file(options.config), device_watch->times());
+  } catch (const std::exception& e) {
+    log::info("times of calls on device memory are not kept: {}", e.what());
+  }
 }
 
 void WorldState::open_timer(const Exchange& exchange) {
@@ -250,6 +277,7 @@ void WorldState::end_endpoints(int world_rank) {
 
 WorldState::~WorldState() {
   if (calls && calls->shared() != nullptr) calls->shared()->stop_thread();
+  keep_seen_times();
   if (control) {
     engine->remove(*control);
     control.reset();

@@ -11,6 +11,7 @@
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/collectives/world/device_watch.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/runtime/call_slab.hpp>
@@ -57,8 +58,9 @@ struct WorldState {
   std::string no_cluster;                       ///< why `cluster` is null
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<CallTimer> timer;     ///< null: calls are not timed
-  std::vector<std::uint64_t> free_ids;  ///< bit i: communicator ids 2i and 2i+1 are free
+  std::unique_ptr<CallTimer> timer;           ///< null: calls are not timed
+  std::unique_ptr<DeviceWatch> device_watch;  ///< null: no times of device calls are kept for later jobs
+  std::vector<std::uint64_t> free_ids;        ///< bit i: communicator ids 2i and 2i+1 are free
   /// The id of the communicator of all ranks in which the members of a subgroup find each other. No other communicator
   /// gets this id.
   static constexpr std::uint16_t kBootstrapId = 65534;
@@ -128,6 +130,9 @@ struct WorldState {
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
   void open_timer(const Exchange& exchange);
+  void open_device_watch();
+  void call_ended(PendingCall& call);
+  void keep_seen_times() noexcept;
   std::unique_ptr<CallLog> open_log(const ClockDifference& clock) const;
 
   ForkMark fork_;

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
@@ -19,6 +22,26 @@ DevicePath path_in(WireReader& reader) {
                                             static_cast<int>(DevicePath::Unknown)));
   }
   return path;
+}
+
+std::string kind_of(const DeviceLinks& links) {
+  std::string text = links.model;
+  if (text.empty() && links.compute_capability > 0)
+    text =
+        fmt::format("a GPU of compute capability {}.{}", links.compute_capability / 10, links.compute_capability % 10);
+  if (text.empty()) text = "a GPU";
+  if (links.nvlinks > 0) {
+    text += fmt::format(", {} NVLinks {}{}", links.nvlinks, links.nvlink_generation,
+                        links.has_nvswitch ? " by NVSwitch" : "");
+  } else {
+    DevicePath farthest = DevicePath::NvLink;
+    for (std::size_t p = 0; p < links.peers.size(); ++p) {
+      if (static_cast<int>(p) != links.number) farthest = std::max(farthest, links.peers[p].path);
+    }
+    if (farthest != DevicePath::NvLink) text += fmt::format(", {}", name_of(farthest));
+  }
+  if (links.nic_bytes_per_s > 0) text += fmt::format(", NIC {:.1f} GB/s", links.nic_bytes_per_s / 1e9);
+  return text;
 }
 
 /// A rate, a number of NICs or a latency.
@@ -40,6 +63,12 @@ std::string_view name_of(DevicePath path) noexcept {
     case DevicePath::Unknown: return "unknown";
   }
   return "?";
+}
+
+std::string device_kind(std::span<const DeviceLinks> devices) {
+  std::set<std::string> kinds;
+  for (const DeviceLinks& links : devices) kinds.insert(kind_of(links));
+  return fmt::format("{}", fmt::join(kinds, " + "));
 }
 
 Bytes to_bytes(const DeviceLinks& links) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,10 @@ struct DeviceLinks {
 
   friend bool operator==(const DeviceLinks&, const DeviceLinks&) = default;
 };
+
+/// Names the devices of a group and their links in one line. Times that were measured on devices hold for others of the
+/// same text: "NVIDIA H100 80GB HBM3, 18 NVLinks 4 by NVSwitch, NIC 47.9 GB/s". Empty: there is no device.
+SINEW_API std::string device_kind(std::span<const DeviceLinks> devices);
 
 SINEW_API Bytes to_bytes(const DeviceLinks& links);
 /// Errors: Error{Mismatch} for bytes that to_bytes() has not made.

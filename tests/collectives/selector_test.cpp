@@ -377,6 +377,24 @@ TEST(Selector, TakesTheOffload_WhenItIsFasterOrAsFastAsPredictionsTell) {
   EXPECT_EQ(chosen(facts, sum_of(2), exchange * 1.3).algorithm, "direct");
 }
 
+TEST(Selector, TakesTheOffloadThatNeedsNoProgress_OfTwoThatPredictionsDoNotTellApart) {
+  class Alone : public FixedOffload {
+   public:
+    using FixedOffload::FixedOffload;
+    std::string_view name() const noexcept override { return "alone"; }
+    bool needs_progress() const noexcept override { return false; }
+  };
+  const Facts facts = one_host(2, 2);
+  const auto chosen_with = [&](Seconds alone) {
+    std::vector<NamedOffload> offloads;
+    offloads.push_back({"a", std::make_unique<FixedOffload>(1e-9)});
+    offloads.push_back({"b", std::make_unique<Alone>(alone)});
+    return Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan.chosen().algorithm;
+  };
+  EXPECT_EQ(chosen_with(1.1e-9), "alone");
+  EXPECT_EQ(chosen_with(1.3e-9), "fixed");
+}
+
 TEST(Selector, KeepsTheOrderOfTheLosers_WhenTheOffloadWinsATie) {
   const Facts facts = one_host(2, 2);
   const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;

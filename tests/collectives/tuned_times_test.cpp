@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/selection/tuned_times.hpp>
+#include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/core/error.hpp>
 
 #include "support/log_guard.hpp"
@@ -51,6 +51,23 @@ TEST(TunedTimes, AreTheTimesOfNoBytes) {
   EXPECT_DOUBLE_EQ(barrier.seconds("barrier", "dissemination", "tcp", 8).value_or(-1), 3e-6);
 }
 
+TEST(TunedTimes, OfDevicesAreNotThoseOfTheHost) {
+  TunedTimes times = some_times();
+  times.ways.push_back(times.ways.front());
+  times.ways.back().devices = "NVIDIA H100";
+  times.ways.back().points = {{16, 7e-6}};
+  const TunedTimes back = tuned_times_from(to_text(times), "times.json");
+  EXPECT_DOUBLE_EQ(back.seconds("all_reduce", "ring", "tcp", 16).value_or(-1), 1e-6);
+  EXPECT_DOUBLE_EQ(back.seconds("all_reduce", "ring", "tcp", 16, "NVIDIA H100").value_or(-1), 7e-6);
+  EXPECT_FALSE(back.seconds("all_reduce", "ring", "tcp", 16, "NVIDIA A100"));
+}
+
+TEST(TunedTimes, AreReadFromFilesOfTheFirstFormat) {
+  std::string text = to_text(some_times());
+  text.replace(text.find("\"format\": 2"), 11, "\"format\": 1");
+  EXPECT_EQ(tuned_times_from(text, "times.json").ways.size(), 1u);
+}
+
 TEST(TunedTimes, ComeBackFromTheirFile) {
   const test::ScratchFolder folder;
   const std::string file = folder / "times.json";
@@ -78,7 +95,7 @@ TEST(TunedTimes, SayWhatIsWrongWithAFile) {
   };
   EXPECT_THAT(refusal("a letter"), AllOf(HasSubstr("SINEW_TUNE_FILE=times.json"), HasSubstr("expected a file that")));
   EXPECT_THAT(refusal("{}"), HasSubstr("it holds something else, or is not all there: expected a file that"));
-  EXPECT_THAT(refusal(R"({"format":7})"), HasSubstr("its format is 7, this version reads 1"));
+  EXPECT_THAT(refusal(R"({"format":7})"), HasSubstr("its format is 7, this version reads 1 to 2"));
   EXPECT_THAT(refusal(file_with("[]")), HasSubstr("barrier a@t: a way without points"));
   EXPECT_THAT(refusal(file_with("[[8,1.0],[8,2.0]]")), HasSubstr("bytes that do not ascend"));
   EXPECT_THAT(refusal(file_with("[[8,0.0]]")), HasSubstr("a time that is not above 0"));

@@ -21,7 +21,8 @@ std::string file_with(const sinew::FileDescriptor& memory, const std::string& te
 
 }  // namespace
 
-/// What a cache says of this machine, the whole of a cache, and what another rank says that it has measured.
+/// Reads what a cache says of this machine and of its devices, the whole of a cache, and what another rank says that it
+/// has measured.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const sinew::FileDescriptor memory(::memfd_create("costs", MFD_CLOEXEC));
   sinew::log::set_level(sinew::log::Level::Off);
@@ -31,6 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const auto costs = sinew::load_costs(file_with(memory, content), 2)) {
       (void)sinew::costs_from_bytes(sinew::to_bytes(*costs));
     }
+  }
+  const std::string devices = R"({"format":3,"machines":{},"devices":{"gpu":)" + text + "}}";
+  for (const std::string& content : {devices, text}) {
+    const sinew::SeenTimes times = sinew::load_seen_times(file_with(memory, content), "gpu");
+    if (!times.devices.empty()) (void)sinew::seen_times_from(to_text(times));
   }
   try {
     (void)sinew::costs_from_bytes(

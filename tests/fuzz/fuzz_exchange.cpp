@@ -6,6 +6,7 @@
 
 #include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/transport/device_links.hpp>
 #include <sinew/parallel/checkpoint/index/index.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/cluster/rank_place.hpp>
@@ -30,7 +31,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       });
       sinew::test::only_errors([&] { (void)sinew::from_hex(text); });
       break;
-    case 2: sinew::test::only_errors([&] { (void)sinew::to_bytes(sinew::rank_place_from_bytes(owned)); }); break;
+    case 2:
+      sinew::test::only_errors([&] { (void)sinew::to_bytes(sinew::rank_place_from_bytes(owned)); });
+      sinew::test::only_errors([&] {
+        const std::array devices{sinew::device_links_from_bytes(owned)};
+        if (sinew::device_links_from_bytes(to_bytes(devices[0])) != devices[0]) std::abort();
+        (void)device_kind(devices);
+      });
+      break;
     case 3:
       sinew::test::only_errors([&] {
         const std::vector<sinew::RankPlace> places = {{.host = "a/1"}};

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include <sinew/collectives/selection/facts.hpp>
-#include <sinew/collectives/selection/tuned_times.hpp>
+#include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 

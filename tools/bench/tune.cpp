@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -10,9 +11,10 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/selection/cost_cache.hpp>
-#include <sinew/collectives/selection/tuned_times.hpp>
+#include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/file_text.hpp>
 #include <sinew/tools/bench/cases/sweep.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/output_file.hpp>
@@ -50,16 +52,20 @@ std::vector<std::string> parts_of(const std::string& transport) {
   return parts;
 }
 
-bool is_tuned(const BenchCase& c) {
+bool is_tuned(const BenchCase& c, bool on_device) {
+  if (on_device && c.exercise == Exercise::Barrier) return false;
   return !is_message(c.collective) && !has_local_counts(c.collective) && c.exercise != Exercise::Bandwidth;
 }
+
+/// The candidate that copies device memory to the host and back.
+constexpr std::string_view kStaged = "staged";
 
 class Tuning {
  public:
   Tuning(const BenchOptions& options, World& world) : options_(options), world_(world), ranks_(world.communicator()) {
     options_.least_s = kLeastSeconds;
     for (const BenchCase& c : all_cases()) {
-      if (is_tuned(c)) plan(c);
+      if (is_tuned(c, options_.on_device)) plan(c);
     }
   }
 
@@ -71,11 +77,7 @@ class Tuning {
       WorldOptions only;
       only.config.tune_file.clear();
       only.config.tune.clear();
-      for (const Job& job : jobs) {
-        only.config.tune.push_back(
-            fmt::format("{}:0-:{}@{}", name_of(job.what->collective), way.algorithm, way.transport));
-      }
-      only.config.transports = parts_of(way.transport);
+      restrict(only.config, way, jobs);
       World world = world_over(ranks_.exchange(), std::move(only));
       for (const Job& job : jobs) follow(way, job, world);
     }
@@ -84,6 +86,15 @@ class Tuning {
   }
 
  private:
+  /// Leaves calls one way. Offloads of devices need transports beside them, for the calls of the library itself. Where
+  /// device memory goes through the host, it does so because no offload is there.
+  void restrict(Config& config, const Way& way, const std::vector<Job>& jobs) const {
+    if (!options_.on_device || way.algorithm == kStaged) config.transports = parts_of(way.transport);
+    if (way.algorithm == kStaged) return;
+    for (const Job& job : jobs)
+      config.tune.push_back(fmt::format("{}:0-:{}@{}", name_of(job.what->collective), way.algorithm, way.transport));
+  }
+
   /// All ways of a collective, each with the sizes that it can run.
   void plan(const BenchCase& what) {
     options_.what = &what;
@@ -92,7 +103,8 @@ class Tuning {
     if (what.exercise != Exercise::Barrier)
       sizes = sweep(options_.min_bytes, options_.max_bytes, options_.growth, unit);
     for (const std::uint64_t bytes : sizes) {
-      const Plan plan = plan_of(options_, world_, bytes / unit);
+      const Place place{options_.on_device ? MemoryKind::Device : MemoryKind::Host};
+      const Plan plan = plan_of(options_, world_, bytes / unit, place);
       for (const Candidate& c : plan.candidates()) {
         if (!c.rejected.empty()) continue;
         std::vector<Job>& jobs = jobs_[{c.algorithm, c.transport}];
@@ -106,6 +118,7 @@ class Tuning {
     options_.what = job.what;
     Bench bench(options_, world, nullptr);
     TunedTimes::Way found{std::string(name_of(job.what->collective)), way.algorithm, way.transport, {}};
+    if (options_.on_device) found.devices = world_.devices();
     int behind = 0;
     for (const std::uint64_t bytes : job.sizes) {
       const double seconds = ranks_.largest(bench.measure_size(bytes).measured.ours.seconds);
@@ -126,6 +139,21 @@ class Tuning {
   TunedTimes times_;
 };
 
+/// Times on other memory than the one that was tuned, which the file holds from before, stay in it. They are of this
+/// machine and of as many ranks on each host, or they go.
+void keep_other_memory(TunedTimes& times, const std::string& file, const std::string& devices) {
+  const auto text = file_text(file);
+  if (!text || text->empty()) return;
+  try {
+    TunedTimes earlier = tuned_times_from(*text, file);
+    if (earlier.machine != times.machine || earlier.ranks_on != times.ranks_on) return;
+    std::erase_if(earlier.ways, [&](const TunedTimes::Way& w) { return w.devices == devices; });
+    std::ranges::move(earlier.ways, std::back_inserter(times.ways));
+  } catch (const Error&) {
+    return;  // something else, which the new times replace
+  }
+}
+
 }  // namespace
 
 int run_tune(const BenchOptions& options) {
@@ -136,16 +164,19 @@ int run_tune(const BenchOptions& options) {
   World world = World::from_environment(std::move(everything));
   if (world.size() < 2)
     throw UsageError("tune: expected at least 2 ranks, found 1; start them with sinew-run or mpirun");
+  if (options.on_device && world.devices().empty())
+    throw UsageError("--device: expected an accelerator for each rank; sinew-info doctor says what is there");
   OutputFile file("--output", world.rank() == 0 ? options.output : "");
   TunedTimes times = Tuning(options, world).run();
   const Cluster& cluster = world.cluster();
   times.machine = machine_identity({cluster.ranks.front().usable_cores, encrypts});
   for (const std::vector<int>& host : cluster.groups_by_host()) times.ranks_on.push_back(static_cast<int>(host.size()));
   if (world.rank() != 0) return 0;
+  const std::size_t timed = times.ways.size();
+  keep_other_memory(times, options.output, options.on_device ? world.devices() : "");
   file.write(to_text(times));
-  std::cout << fmt::format("{} ways timed; SINEW_TUNE_FILE={} makes jobs of {} ranks on {} host{} use them\n",
-                           times.ways.size(), options.output, world.size(), times.ranks_on.size(),
-                           times.ranks_on.size() == 1 ? "" : "s");
+  std::cout << fmt::format("{} ways timed; SINEW_TUNE_FILE={} makes jobs of {} ranks on {} host{} use them\n", timed,
+                           options.output, world.size(), times.ranks_on.size(), times.ranks_on.size() == 1 ? "" : "s");
   return 0;
 }
 

@@ -41,6 +41,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   Seconds predict(const CollectiveDesc& desc) const override;
   std::string describe(const CollectiveDesc& desc) const override;
   CostSource source() const noexcept override { return prospects_.source(); }
+  bool needs_progress() const noexcept override { return false; }
   void launch(const sinew::Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return shared_.order.scratch().bytes(); }

@@ -24,6 +24,7 @@ class NcclProspects final : public OffloadProspects {
   Seconds predict(const CollectiveDesc& desc) const override;
   std::string describe(const CollectiveDesc& desc) const override;
   CostSource source() const noexcept override;
+  bool needs_progress() const noexcept override { return false; }
 
   /// "ncclAllReduce of NCCL 2.28.7".
   std::string function(const CollectiveDesc& desc) const;

@@ -23,6 +23,7 @@ struct TunedTimes {
     std::string algorithm;
     std::string transport;
     std::vector<Point> points;  ///< ascending in bytes
+    std::string devices{};      ///< device_kind() of calls on device memory; empty: host memory
   };
 
   std::string machine;        ///< machine_identity() of rank 0's
@@ -31,9 +32,10 @@ struct TunedTimes {
   std::string file;  ///< as rank 0 calls it; not written into it
 
   /// Between two points as their times are on double-logarithmic paper; below the first its time, above the last in
-  /// proportion to the bytes. nullopt: this way was not tried.
+  /// proportion to the bytes. nullopt: this way was not tried on memory of these devices, or of the host.
   SINEW_API std::optional<Seconds> seconds(std::string_view collective, std::string_view algorithm,
-                                           std::string_view transport, double bytes) const;
+                                           std::string_view transport, double bytes,
+                                           std::string_view devices = {}) const;
 };
 
 /// JSON, with its format's number.

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/selection/tuned_times.hpp>
+#include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
@@ -18,7 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;  // 1: the same without ways of device memory
+constexpr int kFirstFormat = 1;
 constexpr std::size_t kLargestFile = std::size_t{64} << 20;
 constexpr double kLongest = 1e6;  // s: eleven days
 constexpr double kMostTunedBytes = 1e18;
@@ -34,6 +35,7 @@ TunedTimes::Way way_from(const Json& json) {
     const auto [bytes, seconds] = p.get<std::array<double, 2>>();
     way.points.push_back({p.size() == 2 ? bytes : -1, seconds});
   }
+  if (json.contains("devices")) way.devices = json.at("devices");
   return way;
 }
 
@@ -53,9 +55,9 @@ std::string_view obstacle_of(const TunedTimes::Way& way) {
 }  // namespace
 
 std::optional<Seconds> TunedTimes::seconds(std::string_view collective, std::string_view algorithm,
-                                           std::string_view transport, double bytes) const {
+                                           std::string_view transport, double bytes, std::string_view devices) const {
   const auto way = std::ranges::find_if(ways, [&](const Way& w) {
-    return w.collective == collective && w.algorithm == algorithm && w.transport == transport;
+    return w.collective == collective && w.algorithm == algorithm && w.transport == transport && w.devices == devices;
   });
   if (way == ways.end()) return std::nullopt;
   const std::vector<Point>& points = way->points;
@@ -75,6 +77,7 @@ std::string to_text(const TunedTimes& times) {
     for (const auto& [bytes, seconds] : w.points) points.push_back({bytes, seconds});
     ways.push_back(
         {{"collective", w.collective}, {"algorithm", w.algorithm}, {"transport", w.transport}, {"points", points}});
+    if (!w.devices.empty()) ways.back()["devices"] = w.devices;
   }
   const Json json = {
       {"format", kFormat}, {"machine", times.machine}, {"ranks_on_hosts", times.ranks_on}, {"ways", ways}};
@@ -85,8 +88,11 @@ TunedTimes tuned_times_from(std::string_view text, std::string_view file) {
   TunedTimes times;
   try {
     const Json json = Json::parse(text);
-    if (const Json& format = json.at("format"); format != kFormat)
-      reject(file, fmt::format("its format is {}, this version reads {}", json_text(format), kFormat));
+    const Json& format = json.at("format");
+    if (!format.is_number_integer() || format < kFirstFormat || format > kFormat) {
+      reject(file,
+             fmt::format("its format is {}, this version reads {} to {}", json_text(format), kFirstFormat, kFormat));
+    }
     times.machine = json.at("machine");
     times.ranks_on = json.at("ranks_on_hosts").get<std::vector<int>>();
     for (const Json& w : json.at("ways")) times.ways.push_back(way_from(w));
