@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <support/run_program.hpp>
+#include <support/scratch_folder.hpp>
 
 #include "bench_job.hpp"
 
@@ -17,6 +18,7 @@ namespace sinew::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const Words& arguments) {
@@ -89,6 +91,63 @@ TEST(SinewBench, MeasuresDeviceMemory) {
   const Job known = job_of({SINEW_RUN, "-n", "2"}, {"all_reduce", "--device", "--registered", "-e", "8"}, environment);
   ASSERT_EQ(known.outcome.exit_code, 0) << known.outcome.err;
   EXPECT_EQ(known.lines.at(0)["wrong"], 0) << known.lines.at(0);
+}
+
+/// A driver of GPUs that are memory of the host, and what it says of their NVLinks.
+Words with_fake_gpus(const std::string& cache) {
+  return {"LD_LIBRARY_PATH=" FAKE_CUDA ":" FAKE_NVML, "FAKE_NVML=dgx-h100", "SINEW_CACHE=" + cache};
+}
+
+TEST(SinewBench, TellsLaterJobsWhatCallsOnDevicesTook) {
+  const ScratchFolder folder;
+  const Words environment = with_fake_gpus(folder / "costs.json");
+  const Words plan{SINEW_RUN, "--no-prefix", "-n", "2", SINEW_INFO, "plan", "all_gather", "64KiB", "--device"};
+  const Outcome before = run_program(plan, environment);
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  EXPECT_THAT(before.out, testing::ContainsRegex("cuda_ipc over cuda_ipc +[0-9.]+ us +catalog"));
+  const Job job =
+      job_of({SINEW_RUN, "-n", "2"},
+             {"all_gather", "--device", "-b", "64KiB", "-e", "64KiB", "--algorithm", "cuda_ipc"}, environment);
+  ASSERT_EQ(job.outcome.exit_code, 0) << job.outcome.err;
+  const Outcome after = run_program(plan, environment);
+  ASSERT_EQ(after.exit_code, 0) << after.err;
+  EXPECT_THAT(after.out,
+              testing::ContainsRegex("cuda_ipc over cuda_ipc +[0-9.]+ us +measured +.*as earlier jobs saw it"));
+  EXPECT_THAT(after.out, HasSubstr("calls of earlier jobs on such devices"));
+  Words on_host = plan;
+  on_host.pop_back();
+  EXPECT_THAT(run_program(on_host, environment).out, Not(HasSubstr("as earlier jobs saw it")));
+}
+
+TEST(SinewBench, TunesDeviceMemory_ForCallsOnSuchDevices_BesideThatOfHosts) {
+  const ScratchFolder folder;
+  Words environment = with_fake_gpus(folder / "costs.json");
+  const std::string file = folder / "tuned.json";
+  const Words tune{SINEW_RUN, "-n", "2",     SINEW_BENCH, "tune", "--device", "cuda", "-b",
+                   "64KiB",   "-e", "64KiB", "-n",        "3",    "--output", file};
+  const Outcome tuned = run_program(tune, environment);
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
+  std::ifstream stream(file);
+  const json found = json::parse(stream);
+  std::set<std::string> algorithms;
+  for (const json& way : found.at("ways")) {
+    EXPECT_THAT(way.at("devices").get<std::string>(), HasSubstr("18 NVLinks 4 by NVSwitch")) << way;
+    algorithms.insert(way.at("algorithm"));
+  }
+  EXPECT_THAT(algorithms, testing::IsSupersetOf({"cuda_ipc", "staged"}));
+  environment.push_back("SINEW_TUNE_FILE=" + file);
+  const Words plan{SINEW_RUN, "--no-prefix", "-n", "2", SINEW_INFO, "plan", "all_gather", "64KiB"};
+  Words on_device = plan;
+  on_device.emplace_back("--device");
+  EXPECT_THAT(run_program(on_device, environment).out,
+              testing::ContainsRegex("cuda_ipc over cuda_ipc +[0-9.]+ us +tuned file"));
+  EXPECT_THAT(run_program(plan, environment).out, Not(HasSubstr("tuned file"))) << "the host was not tuned";
+  const Words tune_host{SINEW_RUN, "-n", "2",     SINEW_BENCH, "tune", "--transport", "tcp", "-b",
+                        "64KiB",   "-e", "64KiB", "-n",        "3",    "--output",    file};
+  ASSERT_EQ(run_program(tune_host, environment).exit_code, 0);
+  EXPECT_THAT(run_program(plan, environment).out, HasSubstr("tuned file"));
+  EXPECT_THAT(run_program(on_device, environment).out,
+              testing::ContainsRegex("cuda_ipc over cuda_ipc +[0-9.]+ us +tuned file"));
 }
 
 TEST(SinewBench, SaysWhatAnAlgorithmOfDevicesNeeds) {

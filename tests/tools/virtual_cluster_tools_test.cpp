@@ -90,6 +90,38 @@ TEST(VirtualPlan, SaysWhyThereIsNoGpuMemory_OfAMachineWithoutGpus) {
             "sinew-info: 'xeon-2sx2': expected a machine with GPUs, for plans of their memory\n");
 }
 
+TEST(VirtualBench, PredictsForGpuMemory_AndRunsNothing) {
+  const Outcome outcome = bench({"all_reduce", "--cluster", "dgx-h100x2", "--device", "cuda", "-b", "1MiB", "-e",
+                                 "1GiB", "-f", "32", "--json", "-"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::vector<json> lines = lines_of(outcome);
+  ASSERT_EQ(lines.size(), 3U);
+  for (const json& line : lines) {
+    EXPECT_EQ(line.at("algorithm"), "nccl") << line;
+    EXPECT_EQ(line.at("device"), true);
+    EXPECT_EQ(line.at("imagined"), "dgx-h100x2");
+    EXPECT_GT(line.at("predicted_us"), 10);
+    for (const char* name : {"time_us", "busbw_GBps", "wrong"}) EXPECT_TRUE(line.at(name).is_null()) << name;
+  }
+  const Outcome table = bench({"all_gather", "--cluster", "dgx-a100x1", "--device", "-b", "64MiB", "-e", "64MiB"});
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("its GPUs are not here: nothing is run"));
+  EXPECT_THAT(table.out, testing::ContainsRegex("nccl@nccl +N/A +N/A +[0-9.]+ +N/A"));
+}
+
+TEST(VirtualBench, RejectsTimesOfGpusThatAreNotThere) {
+  const Words words{"all_reduce", "--cluster", "dgx-h100x2", "--device"};
+  const auto with = [&](const Words& more) {
+    Words all = words;
+    all.insert(all.end(), more.begin(), more.end());
+    return complaint(bench(all));
+  };
+  EXPECT_THAT(with({"-n", "5"}), HasSubstr("-n: expected 0 with --device and --cluster"));
+  EXPECT_THAT(with({"rocm"}), HasSubstr("--device: 'rocm': expected cuda, or nothing"));
+  EXPECT_THAT(complaint(bench({"all_reduce", "--cluster", "xeon-2sx2", "--device"})),
+              HasSubstr("expected a machine with GPUs"));
+}
+
 /// A leaf of two hosts has 16 NICs of 50 GB/s below it, and of oversubscription 4 what four of them carry above.
 TEST(VirtualPlan, KnowsLeavesAndSpine_OfAFatTree) {
   const Words words = {"all_reduce", "64MiB", "--cluster", kDgx + "x4", "--network", "fat_tree"};
@@ -161,7 +193,7 @@ TEST(VirtualTools, EndWithTwoAndOneLine_WhenTheClusterIsNone) {
   EXPECT_EQ(both(broken + "x2"), "sinew-info: " + broken + ":2: <cpu>: expected an attribute numaid\n");
   EXPECT_THAT(complaint(plan({"all_reduce", "8", "--cluster", "dgx-h100x2", "-n", "4"})), HasSubstr("-n 4: --cluster"));
   EXPECT_THAT(complaint(bench({"all_reduce", "--cluster", "xeon-2sx2", "--transport", "shm"})),
-              HasSubstr("--cluster: expected no --peer, --transport, --registered or --device"));
+              HasSubstr("--cluster: expected no --peer, --transport or --registered"));
   const Words alone = {"all_reduce", "--network", "fat_tree"};
   const Words torus = {"all_reduce", "--cluster", "xeon-2sx2", "--network", "torus"};
   EXPECT_THAT(complaint(plan(alone)), HasSubstr("--network requires --cluster"));

@@ -52,7 +52,7 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
       ranks_(world.communicator()),
       cluster_(gather_cluster(ranks_.exchange(), Config::from_environment())),
       noise_(ranks_, ranks_to_account(), ranks_fit()) {
-  if (options.on_device) make_device();
+  if (options.on_device && !options.predicts_only()) make_device();
   facts_ = {.ranks = world.size(),
             .hosts = static_cast<int>(cluster_.hosts.size()),
             .peer = peer == nullptr ? "" : peer->functions().name()};
@@ -81,6 +81,7 @@ std::vector<int> Bench::ranks_to_account() const {
 }
 
 void Bench::require_memory() {
+  if (options_.predicts_only()) return;
   const BenchCase& what = *options_.what;
   const std::uint64_t count = options_.max_bytes / unit_bytes(what, options_.dtype, world_.size());
   std::uint64_t elements = 0;
@@ -100,6 +101,10 @@ Line Bench::measure_size(std::uint64_t bytes) {
   line.bytes = bytes;
   line.count = bytes / unit_bytes(*options_.what, options_.dtype, world_.size());
   add_plan(line);
+  if (options_.predicts_only()) {
+    line.measured.timed = false;
+    return line;
+  }
   const RankData data = data_of(*options_.what, world_.rank(), world_.size(), line.count, options_.root);
   const std::size_t budget = options_.registered ? kMostRegisteredBytes : kMostRingBytes;
   const BufferRing ring(data, element, options_.in_place, options_.warm_buffers ? 1 : kMostSlots,

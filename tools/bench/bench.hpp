@@ -31,7 +31,10 @@ class Bench {
  private:
   /// The plan of a size, where there is one.
   void add_plan(Line& line);
-  Place place() const noexcept { return device_ ? device_->place() : Place{}; }
+  Place place() const noexcept {
+    if (device_) return device_->place();
+    return {options_.on_device ? MemoryKind::Device : MemoryKind::Host};
+  }
   bool ranks_fit() const;
   /// Errors: UsageError on all ranks where one has no device.
   void make_device();

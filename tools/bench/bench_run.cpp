@@ -215,9 +215,14 @@ int run_on_cluster(const BenchOptions& options) {
     throw UsageError(
         "--cluster: expected no launcher, as its ranks are threads of one process; SINEW_ALONE=1 if one rank alone "
         "runs this");
-  const auto virtual_world = make_virtual_world(virtual_cluster_from(options.cluster, options.network));
+  VirtualCluster on = virtual_cluster_from(options.cluster, options.network);
+  WorldOptions as_asked = world_options(options);
+  const auto virtual_world = options.predicts_only()
+                                 ? make_virtual_world_with_devices(std::move(on), as_asked.config.transports)
+                                 : make_virtual_world(std::move(on));
+  if (options.predicts_only()) as_asked.config.transports.clear();  // they have chosen the offloads
   int exit_code = 1;
-  run_virtual_ranks(virtual_world, world_options(options), [&](World& world) {
+  run_virtual_ranks(virtual_world, as_asked, [&](World& world) {
     const int code = measure_in(world, options, nullptr, virtual_world.get());
     if (world.rank() == 0) exit_code = code;
   });

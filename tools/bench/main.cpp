@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
       "  sinew-run -n 2 sinew-bench latency --transport tcp           one way, half of the round trip\n"
       "  sinew-run -n 2 sinew-bench reduce -d all -o all -r all -n 0  is everything right? nothing is timed\n"
       "  sinew-bench all_reduce --cluster dgx-h100x8 -b 64KiB -e 1MiB     64 threads as on a cluster that is not here\n"
+      "  sinew-bench all_reduce --cluster dgx-h100x8 --device cuda    what NCCL would take there, predicted\n"
       "\n"
       "A time is per call, of the slowest rank, the median over batches that last 200 us. A batch uses no buffer "
       "twice,\n"

@@ -19,6 +19,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/call_rules.hpp>
+#include <sinew/tools/common/device_option.hpp>
 #include <sinew/tools/common/network_options.hpp>
 
 namespace sinew::tools {
@@ -125,8 +126,9 @@ void add_measuring(CLI::App& app, BenchOptions& o) {
   app.add_flag("--registered", o.registered,
                "Buffers from World::allocate, which peers of the host read without copies; with --device from "
                "Communicator::allocate, which NCCL knows");
-  app.add_flag("--device", o.on_device,
-               "Buffers in the memory of each rank's device; a time includes that the host sees the end of each call");
+  add_device_option(app, o.on_device,
+                    "Buffers in the memory of each rank's device; a time includes that the host sees the end of each "
+                    "call. With --cluster: what is predicted for the GPUs of that machine; nothing is run");
   app.add_flag("--warm-buffers", o.warm_buffers,
                "The same buffers over and over, untouched in between: flatters small sizes");
 }
@@ -203,7 +205,6 @@ void check_tune(const BenchOptions& o) {
                                          {"--op", o.op != none.op || o.every_op},
                                          {"--in-place", o.in_place},
                                          {"--registered", o.registered},
-                                         {"--device", o.on_device},
                                          {"--warm-buffers", o.warm_buffers},
                                          {"--determinism", o.determinism != none.determinism},
                                          {"--codec", o.codec != none.codec},
@@ -213,8 +214,8 @@ void check_tune(const BenchOptions& o) {
                                          {"--cluster", !o.cluster.empty()},
                                          {"--root", o.records_root}}) {
     if (is_given)
-      throw CLI::ValidationError(option,
-                                 "tune has no such option: expected -b, -e, -f, -i, -n, -w, --transport, --output");
+      throw CLI::ValidationError(
+          option, "tune has no such option: expected -b, -e, -f, -i, -n, -w, --transport, --device, --output");
   }
   if (o.iterations == 0) reject("-n", "0", "1 or more, as tune compares times");
 }
@@ -268,11 +269,14 @@ void check_together(const CLI::App& app, const BenchOptions& o) {
   check_variants(o);
   if (o.codec != Codec::None && !o.peer.empty())
     throw CLI::ValidationError("--codec", "expected no --peer: it has no codecs");
-  if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered || o.on_device)) {
+  if (!o.cluster.empty() && (!o.peer.empty() || !o.transports.empty() || o.registered)) {
     throw CLI::ValidationError("--cluster",
-                               "expected no --peer, --transport, --registered or --device: its ranks are threads, "
-                               "and what joins them is inproc");
+                               "expected no --peer, --transport or --registered: its ranks are threads, and what joins "
+                               "them is inproc");
   }
+  if (o.predicts_only() && app.count("-n") > 0 && o.iterations > 0)
+    throw CLI::ValidationError("-n",
+                               "expected 0 with --device and --cluster: such GPUs are not here, and nothing runs");
   if (o.on_device && o.what->exercise == Exercise::Barrier)
     throw CLI::ValidationError("--device", "barrier has no buffers");
   if (o.on_device && !o.peer.empty())

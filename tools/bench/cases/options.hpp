@@ -51,6 +51,9 @@ struct BenchOptions {
   NetworkShape network;                    ///< of that cluster
   std::string output = "sinew-tune.json";  ///< of tune
   std::string json;                        ///< empty: none; "-": stdout, instead of the table
+
+  /// True for memory of GPUs of a virtual cluster, which hold no data.
+  bool predicts_only() const noexcept { return on_device && !cluster.empty(); }
 };
 
 /// One set of options for each element type, operator and root that `options` asks for. As in nccl-tests, types are

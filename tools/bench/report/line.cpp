@@ -101,7 +101,7 @@ std::string to_json(const BenchOptions& options, const RunFacts& facts, const Li
   out["predicted_us"] = line.predicted_s ? nlohmann::ordered_json(rounded(*line.predicted_s * kMicro)) : nullptr;
   out["algbw_GBps"] = timed_figure(line, line.algorithm_bandwidth() / kGiga);
   out["busbw_GBps"] = timed_figure(line, bus_bandwidth(options, facts, line) / kGiga);
-  out["wrong"] = options.check ? nlohmann::ordered_json(line.measured.wrong) : nullptr;
+  out["wrong"] = options.check && !options.predicts_only() ? nlohmann::ordered_json(line.measured.wrong) : nullptr;
   out["noisy"] = line.measured.noisy;
   out["version"] = std::string(version());
   if (options.records_root && has_root(options.what->collective)) out["root"] = options.root;
@@ -130,8 +130,11 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                   options.on_device ? (options.registered ? ", registered device memory" : ", device memory")
                                     : (options.registered ? ", registered memory" : ""));
   if (!facts.virtual_cluster.empty()) {
-    text += fmt::format("# virtual cluster: {}, {}; times are those of {} threads here, predictions the cluster's\n",
-                        facts.virtual_cluster, form_text(facts.network), facts.ranks);
+    text +=
+        fmt::format("# virtual cluster: {}, {}; {}\n", facts.virtual_cluster, form_text(facts.network),
+                    options.predicts_only()
+                        ? "its GPUs are not here: nothing is run, predictions are the cluster's"
+                        : fmt::format("times are those of {} threads here, predictions the cluster's", facts.ranks));
     for (const std::string& what : facts.assumed) text += fmt::format("# assumed: {}\n", what);
   }
   if (options.determinism != Determinism::Fast)
@@ -140,7 +143,9 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
     text += fmt::format("# messages in {}; #wrong: further from the exact result than its stated error\n",
                         name_of(options.codec));
   }
-  if (options.iterations == 0) {
+  if (options.predicts_only()) {
+    text += "# predicted: per call, of many in a row\n";
+  } else if (options.iterations == 0) {
     text += "# -n 0: nothing is timed; of each size one call is made\n";
   } else {
     text += options.warm_buffers
@@ -167,7 +172,7 @@ std::string table_row(const BenchOptions& options, const RunFacts& facts, const 
                                  line.predicted_s ? micros(*line.predicted_s) : "-",
                                  figure(line.algorithm_bandwidth() / kGiga),
                                  figure(bus_bandwidth(options, facts, line) / kGiga),
-                                 options.check ? std::to_string(m.wrong) : "N/A"};
+                                 options.check && !options.predicts_only() ? std::to_string(m.wrong) : "N/A"};
   if (m.peer) {
     cells.push_back(time(m.peer->seconds));
     cells.push_back(figure(speedup(line)));

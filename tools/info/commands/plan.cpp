@@ -16,6 +16,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/call_rules.hpp>
+#include <sinew/tools/common/device_option.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/tools/common/sized_call.hpp>
 #include <sinew/tools/common/whole_number.hpp>
@@ -160,7 +161,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
                                              "instead, on a cluster that need not be here: machine, by name or file, "
                                              "and hosts, such as dgx-h100x8 or xeon-2s:3+5");
   add_network_options(*command, cluster, plan.network);
-  command->add_flag("--device", plan.on_device,
+  add_device_option(*command, plan.on_device,
                     "buffers in the memory of each rank's GPU. With --cluster: by NCCL and cuda_ipc as that machine's "
                     "links make them, or by those of the two that SINEW_TRANSPORTS names");
   command->callback([&options, command] {
