@@ -44,6 +44,16 @@ std::string kind_of(const DeviceLinks& links) {
   return text;
 }
 
+/// A number of links, or a place among devices, or a generation.
+int number_in(WireReader& reader, std::string_view what, int least = 0) {
+  constexpr int kMost = 1 << 16;
+  const auto number = reader.value<int>();
+  if (number < least || number > kMost) {
+    throw Error(Code::Mismatch, fmt::format("links of a device: {} {}: expected {} to {}", what, number, least, kMost));
+  }
+  return number;
+}
+
 /// A rate, a number of NICs or a latency.
 double amount_in(WireReader& reader, std::string_view what) {
   const auto amount = reader.value<double>();
@@ -88,10 +98,10 @@ DeviceLinks device_links_from_bytes(const Bytes& bytes) {
   DeviceLinks links;
   links.host = reader.value<int>();
   links.model = reader.text();
-  links.compute_capability = reader.value<int>();
-  links.number = reader.value<int>();
-  links.nvlinks = reader.value<int>();
-  links.nvlink_generation = reader.value<int>();
+  links.compute_capability = number_in(reader, "compute capability");
+  links.number = number_in(reader, "number of the device", -1);
+  links.nvlinks = number_in(reader, "number of NVLinks");
+  links.nvlink_generation = number_in(reader, "generation of NVLinks");
   links.has_nvswitch = reader.value<std::uint8_t>() != 0;
   links.nvlink_bytes_per_s = amount_in(reader, "rate of NVLinks");
   links.pci_bytes_per_s = amount_in(reader, "rate of PCI Express");
@@ -101,7 +111,7 @@ DeviceLinks device_links_from_bytes(const Bytes& bytes) {
                 fmt::format("links of a device: {} devices: expected {} at most", devices, kMostDevices));
   for (std::uint32_t d = 0; d < devices; ++d) {
     const DevicePath path = path_in(reader);
-    links.peers.push_back({path, reader.value<int>()});
+    links.peers.push_back({path, number_in(reader, "number of NVLinks to a device")});
   }
   links.nic = reader.text();
   links.nic_path = path_in(reader);

@@ -43,6 +43,13 @@ TEST(DeviceLinks, RejectBytesThatAreNone) {
   DeviceLinks wrong = some_links();
   wrong.nic_path = static_cast<DevicePath>(77);
   EXPECT_THROW(static_cast<void>(device_links_from_bytes(to_bytes(wrong))), Error);
+  for (int DeviceLinks::*number : {&DeviceLinks::compute_capability, &DeviceLinks::number, &DeviceLinks::nvlinks}) {
+    for (const int value : {-2, std::numeric_limits<int>::max()}) {
+      wrong = some_links();
+      wrong.*number = value;
+      EXPECT_THROW(static_cast<void>(device_links_from_bytes(to_bytes(wrong))), Error) << value;
+    }
+  }
   for (const double rate : {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     wrong = some_links();
     wrong.nvlink_bytes_per_s = rate;

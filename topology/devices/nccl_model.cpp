@@ -127,7 +127,7 @@ struct NcclModel::Pipeline {
   double bytes_per_s = kUnlimited;
 
   Seconds seconds(double bytes) const noexcept {
-    const Seconds moving = bytes / bytes_per_s;
+    const Seconds moving = bytes / std::max(bytes_per_s, 1.0);
     return kLaunch + start * kMicrosecond + moving + 2 * std::sqrt(hop * kMicrosecond * moving);
   }
 };
