@@ -295,6 +295,8 @@ Memory Communicator::allocate(std::size_t bytes, const CallOptions& options) {
   return allocate_on_device(state(), bytes, options);
 }
 
+void Communicator::set_stream_priority(StreamPriority priority) { state().set_stream_priority(priority); }
+
 CommunicatorStats Communicator::stats(const CallOptions& options) { return gather_stats(state(), options); }
 
 Plan Communicator::plan(const CollectiveDesc& desc) const {

@@ -15,6 +15,7 @@
 #include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/schedule/parts.hpp>
 #include <sinew/core/call/call_options.hpp>
+#include <sinew/core/transport/device.hpp>
 #include <sinew/core/work.hpp>
 
 namespace sinew {
@@ -264,6 +265,13 @@ class SINEW_API Communicator {
   ///           message names, has no device or too little memory. If the communicator has ended: its reason.
   /// Cost:     collective over this communicator. Two rounds on the host, and the time in which NCCL maps the memory.
   Memory allocate(std::size_t bytes, const CallOptions& = {});
+
+  /// Chooses the priority of the streams on which this communicator's calls run on its device. Each communicator has
+  /// streams of its own, so that calls of different communicators overlap. A call on a High stream, such as a short
+  /// one of tensor parallelism, does not wait behind the blocks of a long one on a Normal stream. Default: Normal.
+  /// Local: ranks may choose differently.
+  /// Errors: InvalidArgument if this communicator has made calls on device memory.
+  void set_stream_priority(StreamPriority priority);
 
   /// Ends all pending and later calls of this communicator on all its ranks. They end with Aborted, this rank's number
   /// and `reason`. Does nothing if the communicator has already ended. To forward another abort, give its text as

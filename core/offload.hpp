@@ -72,6 +72,9 @@ class CollectiveOffload : public ProgressSource, public OffloadProspects {
   virtual void abort(const Status& reason) noexcept = 0;
   /// The bytes that this rank holds for the group.
   virtual std::size_t memory_bytes() const noexcept = 0;
+  /// Chooses the priority of the stream on which calls run. Returns false if a call has made the stream already.
+  /// Errors: as DeviceRuntime::make_stream.
+  virtual bool set_stream_priority(StreamPriority /*priority*/) { return true; }
   /// The offload's own kind of device memory, or null if it has none.
   virtual OffloadMemory* memory() noexcept { return nullptr; }
 };

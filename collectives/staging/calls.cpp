@@ -46,8 +46,14 @@ std::uint64_t lay_out_segment(const StagedParts::Row& parts, const StagedSegment
 
 }  // namespace
 
-StagedCalls::StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange)
-    : runtime_(runtime), device_(device), rank_(rank), ranks_(ranks), exchange_(std::move(exchange)) {
+StagedCalls::StagedCalls(DeviceRuntime& runtime, int device, StreamPriority priority, int rank, int ranks,
+                         Exchange exchange)
+    : runtime_(runtime),
+      device_(device),
+      priority_(priority),
+      rank_(rank),
+      ranks_(ranks),
+      exchange_(std::move(exchange)) {
   segment_.owner = this;
   segment_.fire = [](Completion& c) noexcept {
     StagedCalls& self = *static_cast<Segment&>(c).owner;
@@ -75,8 +81,8 @@ void StagedCalls::make_slots() {
       if (b->data == nullptr) *b = runtime_.allocate(bytes, {MemoryKind::PinnedHost, device_});
     }
   }
-  if (out_stream_.device < 0) out_stream_ = runtime_.make_stream(device_);
-  in_stream_ = runtime_.make_stream(device_);
+  if (out_stream_.device < 0) out_stream_ = runtime_.make_stream(device_, priority_);
+  in_stream_ = runtime_.make_stream(device_, priority_);
 }
 
 void StagedCalls::start(const CollectiveDesc& desc, const CallPartsRef& local, ConstBuffer in, Buffer out,

@@ -36,7 +36,7 @@ class StagedCalls : public ProgressSource {
   using Exchange = std::function<void(const CollectiveDesc& segment, ConstBuffer in, Buffer out, const SegmentOf& of,
                                       Completion& done)>;
 
-  StagedCalls(DeviceRuntime& runtime, int device, int rank, int ranks, Exchange exchange);
+  StagedCalls(DeviceRuntime& runtime, int device, StreamPriority priority, int rank, int ranks, Exchange exchange);
   ~StagedCalls() override;
 
   /// `local`: the call's own chunks, where counts are local. `done` fires from this source's progress().
@@ -110,6 +110,7 @@ class StagedCalls : public ProgressSource {
 
   DeviceRuntime& runtime_;
   const int device_;
+  const StreamPriority priority_;
   const int rank_;
   const int ranks_;
   Exchange exchange_;

@@ -131,6 +131,18 @@ void CommunicatorState::adopt(std::vector<NamedOffload> made) {
   });
 }
 
+void CommunicatorState::set_stream_priority(StreamPriority priority) {
+  world->locked([&] {
+    bool is_early = staged_calls_ == nullptr;
+    for (const NamedOffload& o : offloads) is_early = o.offload->set_stream_priority(priority) && is_early;
+    if (!is_early)
+      throw Error(Code::InvalidArgument,
+                  fmt::format("set_stream_priority: {} has made calls on device memory; expected before the first",
+                              group.text()));
+    stream_priority_ = priority;
+  });
+}
+
 bool CommunicatorState::close() {
   const auto drained = [this] { return world->calls->pending_of(this) == 0; };
   bool over = world->calls->wait_until(drained, {});
@@ -373,7 +385,7 @@ void CommunicatorState::drop_idle_plans() {
 StagedCalls& CommunicatorState::staged_calls() {
   if (!staged_calls_) {
     staged_calls_ = std::make_unique<StagedCalls>(
-        *world->device_runtime, world->device, group.rank, group.size(),
+        *world->device_runtime, world->device, stream_priority_, group.rank, group.size(),
         [this](const CollectiveDesc& segment, ConstBuffer in, Buffer out, const StagedCalls::SegmentOf& of,
                Completion& done) {
           ReadyPlan& plan = plans_.find(segment, fingerprint_of(segment), [&] { return make_plan(segment); });

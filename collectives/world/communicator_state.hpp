@@ -82,6 +82,8 @@ struct CommunicatorState : Controlled {
                                            const CallOptions& options);
   /// Uses these offloads from now on.
   void adopt(std::vector<NamedOffload> made);
+  /// See Communicator::set_stream_priority().
+  void set_stream_priority(StreamPriority priority);
   /// Refuses memory of another device than this rank's, and a stream that is being captured.
   void require_own_device(std::string_view call, Place place, StreamRef after) const;
   /// Starts a call in which all ranks use a function of an offload that is not a collective, for `bytes` bytes of
@@ -122,6 +124,7 @@ struct CommunicatorState : Controlled {
   PlanCache plans_;
   const ReadyPlan* staged_plan_ = nullptr;  // the plan of the latest staged segment, which may be in flight
   CallPartsPool parts_;
+  StreamPriority stream_priority_ = StreamPriority::Normal;
   std::unique_ptr<StagedCalls> staged_calls_;  // made by the first call on device memory
 };
 

@@ -11,6 +11,9 @@
 
 namespace sinew {
 
+/// Which of a device's streams goes first when several have work that can start.
+enum class StreamPriority : std::uint8_t { Normal, High };
+
 /// The interface of an accelerator's runtime. transports/cuda implements it for CUDA, and tests have a fake one.
 /// No function blocks. Work on one stream runs in the order in which it was enqueued. Different streams run
 /// independently. query() tells whether work has run.
@@ -35,7 +38,8 @@ class DeviceRuntime {
   virtual Buffer allocate(std::size_t bytes, Place place) = 0;
   virtual void release(Buffer memory) noexcept = 0;
   /// Makes a stream that does not wait for any other stream, including the default stream.
-  virtual StreamRef make_stream(int device) = 0;
+  virtual StreamRef make_stream(int device, StreamPriority priority) = 0;
+  StreamRef make_stream(int device) { return make_stream(device, StreamPriority::Normal); }
   virtual void release(StreamRef stream) noexcept = 0;
   /// True if work that is put on the stream is recorded into a graph that runs later.
   virtual bool is_capturing(StreamRef stream) = 0;

@@ -29,6 +29,7 @@ constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
 constexpr Result kCaptureUnsupported = 900;
 constexpr std::size_t kMostPitch = 0x7fffffff;
+constexpr int kHighestPriority = -5;
 constexpr std::size_t kMemory = std::size_t{1} << 34;
 
 fake::Device& device() {
@@ -197,9 +198,17 @@ FAKE cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
     return kSuccess;
   });
 }
-FAKE cuStreamCreate(Stream* stream, unsigned) {
+FAKE cuCtxGetStreamPriorityRange(int* lowest, int* highest) {
   return with_context([&] {
-    *stream = static_cast<Stream>(device().make_stream(device_of(current.back())).stream);
+    *lowest = 0;
+    *highest = kHighestPriority;
+    return kSuccess;
+  });
+}
+FAKE cuStreamCreateWithPriority(Stream* stream, unsigned, int priority) {
+  return with_context([&] {
+    const StreamPriority chosen = priority <= kHighestPriority ? StreamPriority::High : StreamPriority::Normal;
+    *stream = static_cast<Stream>(device().make_stream(device_of(current.back()), chosen).stream);
     return kSuccess;
   });
 }

@@ -68,10 +68,15 @@ class Machine {
     return offset < a.bytes ? std::pair(&a, offset) : std::pair<const Allocation*, std::size_t>{nullptr, 0};
   }
 
-  Stream* make_stream() {
+  Stream* make_stream(StreamPriority priority) {
     const std::scoped_lock lock(mutex_);
     streams_.push_back(std::make_unique<Stream>());
+    last_priority_ = priority;
     return streams_.back().get();
+  }
+  StreamPriority last_priority() {
+    const std::scoped_lock lock(mutex_);
+    return last_priority_;
   }
   void release_stream(void* stream) {
     const std::scoped_lock lock(mutex_);
@@ -155,6 +160,7 @@ class Machine {
   std::map<std::byte*, Allocation> memory_;
   std::vector<std::unique_ptr<Stream>> streams_;
   Stream default_;
+  StreamPriority last_priority_ = StreamPriority::Normal;
   std::map<std::uint64_t, Reached> events_;
   std::uint64_t last_event_ = 0;
   std::mt19937 random_{20'26};
@@ -191,6 +197,7 @@ std::byte* bytes_of(const void* address, std::size_t bytes) {
   return allocation->usable + offset;
 }
 
+StreamPriority last_priority() { return machine().last_priority(); }
 int current_device() { return current; }
 
 void Device::fail_if_asked() {
@@ -237,7 +244,7 @@ void Device::release(Buffer memory) noexcept {
   ::close(a.file);
 }
 
-StreamRef Device::make_stream(int device) { return {machine().make_stream(), device}; }
+StreamRef Device::make_stream(int device, StreamPriority priority) { return {machine().make_stream(priority), device}; }
 void Device::release(StreamRef stream) noexcept {
   if (stream.stream != nullptr) machine().release_stream(stream.stream);
 }

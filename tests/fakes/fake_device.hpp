@@ -26,6 +26,8 @@ SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
 SINEW_FAKE_API std::byte* import_memory(const char (&handle)[64], int device);
 /// Whether any stream of the process is being captured.
 SINEW_FAKE_API bool any_stream_is_capturing();
+/// The priority of the stream that was made last.
+SINEW_FAKE_API StreamPriority last_priority();
 /// What make_current() set last on this thread; -1: nothing.
 SINEW_FAKE_API int current_device();
 
@@ -46,7 +48,8 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   Place place_of(const void* address) override;
   Buffer allocate(std::size_t bytes, Place place) override;
   void release(Buffer memory) noexcept override;
-  StreamRef make_stream(int device) override;
+  using DeviceRuntime::make_stream;
+  StreamRef make_stream(int device, StreamPriority priority) override;
   void release(StreamRef stream) noexcept override;
   bool is_capturing(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;

@@ -70,7 +70,7 @@ class Cuda:
 
     def stream(self):
         made = ctypes.c_void_p()
-        self.require(self.lib.cuStreamCreate(ctypes.byref(made), 1))
+        self.require(self.lib.cuStreamCreateWithPriority(ctypes.byref(made), 1, 0))
         return made.value
 
     def allocate(self, length):

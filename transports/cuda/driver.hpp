@@ -27,7 +27,8 @@ namespace sinew::cuda {
   row(pointer_attribute, cuPointerGetAttribute, (void*, int, Pointer))         \
   row(copy_async, cuMemcpyAsync, (Pointer, Pointer, std::size_t, Stream))      \
   row(copy_2d_async, cuMemcpy2DAsync_v2, (const Copy2D*, Stream))              \
-  row(stream_create, cuStreamCreate, (Stream*, unsigned))                      \
+  row(stream_priorities, cuCtxGetStreamPriorityRange, (int*, int*))            \
+  row(stream_create, cuStreamCreateWithPriority, (Stream*, unsigned, int))     \
   row(stream_destroy, cuStreamDestroy_v2, (Stream))                            \
   row(stream_wait, cuStreamWaitEvent, (Stream, EventHandle, unsigned))         \
   row(stream_is_capturing, cuStreamIsCapturing, (Stream, int*))                \

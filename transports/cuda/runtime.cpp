@@ -115,10 +115,14 @@ void Runtime::release(Buffer memory) noexcept {
   }
 }
 
-StreamRef Runtime::make_stream(int device) {
+StreamRef Runtime::make_stream(int device, StreamPriority priority) {
   const Current current(context_of(device));
   Stream stream = nullptr;
-  check(driver().stream_create(&stream, kStreamNonBlocking), "cuStreamCreate");
+  int lowest = 0;  // a smaller number is a higher priority
+  int highest = 0;
+  check(driver().stream_priorities(&lowest, &highest), "cuCtxGetStreamPriorityRange");
+  const int number = priority == StreamPriority::High ? highest : lowest;
+  check(driver().stream_create(&stream, kStreamNonBlocking, number), "cuStreamCreateWithPriority");
   return {stream, device};
 }
 

@@ -34,7 +34,8 @@ class SINEW_API Runtime : public DeviceRuntime {
   Place place_of(const void* address) override;
   Buffer allocate(std::size_t bytes, Place place) override;
   void release(Buffer memory) noexcept override;
-  StreamRef make_stream(int device) override;
+  using DeviceRuntime::make_stream;
+  StreamRef make_stream(int device, StreamPriority priority) override;
   void release(StreamRef stream) noexcept override;
   bool is_capturing(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;

@@ -83,7 +83,15 @@ IpcOffload::~IpcOffload() {
   retained_.push_back({std::move(scratch_), std::move(board_), !ended_.ok()});
 }
 
+bool IpcOffload::set_stream_priority(StreamPriority priority) {
+  if (has_launched_) return false;
+  const StreamRef chosen = runtime_.make_stream(stream_.device, priority);
+  runtime_.release(std::exchange(stream_, chosen));
+  return true;
+}
+
 void IpcOffload::launch(const Call& call, Completion& done) {
+  has_launched_ = true;
   Running r;
   r.desc = call.desc;
   r.in = call.in;

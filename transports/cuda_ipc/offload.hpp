@@ -47,6 +47,7 @@ class IpcOffload final : public CollectiveOffload {
   CostSource source() const noexcept override { return prospects_->source(); }
   void launch(const Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
+  bool set_stream_priority(StreamPriority priority) override;
   std::size_t memory_bytes() const noexcept override { return sizeof(Line) + 2 * kFragmentBytes; }
 
   int progress() noexcept override;
@@ -106,6 +107,7 @@ class IpcOffload final : public CollectiveOffload {
   std::unique_ptr<Board> board_;
   std::optional<IpcProspects> prospects_;
   StreamRef stream_;
+  bool has_launched_ = false;
   std::deque<Running> calls_;
   std::uint64_t fragment_ = 1;  // number of the fragment in flight
   Phase phase_ = Phase::Give;

@@ -73,11 +73,14 @@ Endings::Done Endings::abort(Comm comm, std::vector<std::shared_ptr<const void>>
   return done;
 }
 
-void Endings::finish(Comm comm) {
-  start([api = api_, comm, timeout = timeout_] {
+Endings::Done Endings::finish(Comm comm) {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  start([api = api_, comm, done, timeout = timeout_] {
     const bool fine = finalized(api, comm, Deadline::after(timeout));
     static_cast<void>(fine ? api.comm_destroy(comm) : api.comm_abort(comm));
+    done->store(true, std::memory_order_release);
   });
+  return done;
 }
 
 }  // namespace sinew::nccl

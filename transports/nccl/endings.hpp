@@ -27,8 +27,8 @@ class Endings {
   /// With calls in flight or failed. Kernels stop; where is said by a later event of their stream. `used`: what NCCL
   /// may use until then.
   Done abort(Comm comm, std::vector<std::shared_ptr<const void>> used);
-  /// Of one whose calls are all over; aborted where it does not come to an end within the timeout.
-  void finish(Comm comm);
+  /// Ends one whose calls are all over. It is aborted if it does not come to an end within the timeout.
+  Done finish(Comm comm);
 
  private:
   struct Running;

@@ -2,10 +2,21 @@
 
 namespace sinew::nccl {
 
-LaunchOrder::LaunchOrder(DeviceRuntime& runtime, int device)
-    : runtime_(runtime), stream_(runtime.make_stream(device)), scratch_(runtime, device) {}
+LaunchOrder::LaunchOrder(DeviceRuntime& runtime, int device, bool orders_itself)
+    : runtime_(runtime), device_(device), orders_itself_(orders_itself) {}
 
-LaunchOrder::~LaunchOrder() { runtime_.release(stream_); }
+LaunchOrder::~LaunchOrder() {
+  if (start_) runtime_.release(*start_);
+}
+
+void LaunchOrder::start_on(StreamRef stream) {
+  if (issuers_ < 2 || orders_itself_) return;
+  if (start_ && last_.stream != stream.stream) runtime_.wait(stream, *start_);
+  const DeviceRuntime::Event start = runtime_.record(stream);
+  if (start_) runtime_.release(*start_);
+  start_ = start;
+  last_ = stream;
+}
 
 int LaunchOrder::advance() noexcept {
   int steps = 0;

@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <sinew/core/completion.hpp>
 #include <sinew/core/transport/device.hpp>
 #include <sinew/transports/nccl/calls/nccl_call.hpp>
 #include <sinew/transports/nccl/errand.hpp>
-#include <sinew/transports/nccl/scratch.hpp>
 
 namespace sinew::nccl {
 
@@ -61,21 +61,30 @@ class Issuer {
   ~Issuer() = default;
 };
 
-/// The calls of all communicators of a World on its device, on one stream in the order in which they were made: what
-/// NCCL asks of ranks that share two communicators. A call whose communicator is not ready holds up those behind it.
+/// The order in which the calls of all communicators of a World start on its device: that in which they were made. Ranks
+/// that share two communicators would else wait for each other, each inside another communicator's call. A call whose
+/// communicator is not ready holds up those behind it. Each communicator has a stream of its own, so that calls overlap
+/// once they have started.
 /// Thread: of the World's engine.
 class LaunchOrder {
  public:
-  LaunchOrder(DeviceRuntime& runtime, int device);
+  /// `orders_itself`: NCCL keeps the order on the device (NCCL_LAUNCH_ORDER_IMPLICIT).
+  LaunchOrder(DeviceRuntime& runtime, int device, bool orders_itself);
   ~LaunchOrder();
   LaunchOrder(const LaunchOrder&) = delete;
   LaunchOrder& operator=(const LaunchOrder&) = delete;
 
   DeviceRuntime& runtime() noexcept { return runtime_; }
-  StreamRef stream() const noexcept { return stream_; }
-  Scratch& scratch() noexcept { return scratch_; }
+  int device() const noexcept { return device_; }
+
+  /// Of a communicator's life.
+  void enter() noexcept { ++issuers_; }
+  void leave() noexcept { --issuers_; }
 
   void add(Launch& launch) noexcept { waiting_.push(launch); }
+  /// Lets the work that is put on `stream` next start after that of the call before, if that is on another stream.
+  /// Cost: an event, if there are several communicators.
+  void start_on(StreamRef stream);
   /// Issues what can be; returns how many.
   int advance() noexcept;
   /// Moves the launches of an issuer to `to`, in order; true: one of them is with NCCL, perhaps on the stream.
@@ -83,9 +92,12 @@ class LaunchOrder {
 
  private:
   DeviceRuntime& runtime_;
-  StreamRef stream_;
-  Scratch scratch_;
-  Launch* issued_ = nullptr;  // with NCCL, not known to be on the stream
+  const int device_;
+  const bool orders_itself_;
+  int issuers_ = 0;
+  StreamRef last_;                              // the stream of the last call that was issued
+  std::optional<DeviceRuntime::Event> start_;  // on that stream, before the call's work
+  Launch* issued_ = nullptr;                    // with NCCL, not known to be on the stream
   LaunchList waiting_;
 };
 

@@ -29,7 +29,8 @@ NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, s
       birth_(std::move(agreed.birth)),
       made_by_(Deadline::after(shared.timeout)),
       state_(State::Making),
-      known_(shared.library.api, shared.order.runtime(), shared.order.stream().device) {
+      known_(shared.library.api, shared.order.runtime(), shared.order.device()) {
+  shared_.order.enter();
   if (!obstacle_.empty()) end_ = Status(Code::Unavailable, obstacle_);
   if (!obstacle_.empty()) state_ = State::Ended;
 }
@@ -37,10 +38,11 @@ NcclOffload::NcclOffload(Shared& shared, const Group& group, Agreement agreed, s
 NcclOffload::~NcclOffload() {
   const bool quiet = state_ == State::Ready && pending_ == 0;
   if (quiet && known_.forget(comm_, abilities_.features.windows, true) == Result::Success) {
-    shared_.endings.finish(comm_);
+    through_ = shared_.endings.finish(comm_);
   } else {
     end(Status(Code::Aborted, "the communicator was destroyed"));
   }
+  shared_.order.leave();
   // What has not come to its end by now never will: its owner has waited.
   if (draining_) shared_.order.runtime().release(drain_);
   for (LaunchList* list : {&started_, &ended_}) {
@@ -50,6 +52,18 @@ NcclOffload::~NcclOffload() {
       put_away(launch);
     }
   }
+  if (own_) shared_.left_streams.keep(std::move(own_), through_);
+}
+
+bool NcclOffload::set_stream_priority(StreamPriority priority) {
+  if (own_) return false;
+  priority_ = priority;
+  return true;
+}
+
+OwnStream& NcclOffload::own() {
+  if (!own_) own_ = std::make_unique<OwnStream>(shared_.order.runtime(), shared_.order.device(), priority_);
+  return *own_;
 }
 
 Availability NcclOffload::supports(const CollectiveDesc& desc) const {
@@ -114,14 +128,16 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
   LaunchOrder& order = shared_.order;
   const Api& api = shared_.library.api;
   try {
-    if (launch.waits) order.runtime().wait(order.stream(), launch.event);
     if (launch.errand) return run(*launch.errand);
+    const StreamRef stream = own().stream();
+    if (launch.waits) order.runtime().wait(stream, launch.event);
+    order.start_on(stream);
     const NcclCall call = apart(launch.call);
     RedOp op{};
     if (const Result found = operators_.find(api, comm_, call, op); found != Result::Success)
       return answer_to(found, "ncclRedOpCreatePreMulSum");
     const Features& features = abilities_.features;
-    return answer_to(nccl::issue({api, comm_, rank_, ranks_, order.stream().stream}, features, call, op),
+    return answer_to(nccl::issue({api, comm_, rank_, ranks_, stream.stream}, features, call, op),
                      way_of(call.collective, features));
   } catch (const std::exception& e) {
     end(status_of(e));
@@ -133,10 +149,10 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
 NcclCall NcclOffload::apart(const NcclCall& call) {
   const std::size_t bytes = call.bytes_to_copy(ranks_);
   if (bytes == 0) return call;
-  LaunchOrder& order = shared_.order;
-  const Place place{MemoryKind::Device, order.stream().device};
-  const Buffer copy = order.scratch().at_least(bytes, order.stream());
-  order.runtime().copy_async(copy, ConstBuffer(call.in, bytes, place), order.stream());
+  const StreamRef stream = own().stream();
+  const Place place{MemoryKind::Device, stream.device};
+  const Buffer copy = own().scratch().at_least(bytes, stream);
+  shared_.order.runtime().copy_async(copy, ConstBuffer(call.in, bytes, place), stream);
   NcclCall from_copy = call;
   from_copy.in = copy.data;
   return from_copy;
@@ -162,7 +178,7 @@ void NcclOffload::started(Launch& launch) noexcept {
   started_.push(launch);
   if (launch.errand) return;
   try {
-    launch.event = order.runtime().record(order.stream());
+    launch.event = order.runtime().record(own().stream());
     launch.mark->set(order.runtime(), launch.event);  // it takes the event over, and keeps it beyond the completion
   } catch (const std::exception& e) {
     end(status_of(e));
@@ -189,8 +205,8 @@ void NcclOffload::end(const Status& reason) noexcept {
   if (comm_ == nullptr) return;  // nothing was issued
   std::vector<std::shared_ptr<const void>> used = known_.take_all();
   if (with_nccl) used.push_back(ended_.front()->errand);
-  const Endings::Done aborted = shared_.endings.abort(std::exchange(comm_, nullptr), std::move(used));
-  if (with_nccl || started_.front() != nullptr) aborted_ = aborted;
+  through_ = shared_.endings.abort(std::exchange(comm_, nullptr), std::move(used));
+  if (with_nccl || started_.front() != nullptr) aborted_ = through_;
 }
 
 int NcclOffload::progress() noexcept {
@@ -223,9 +239,11 @@ bool NcclOffload::drained() noexcept {
   if (!aborted_->load(std::memory_order_acquire)) return false;
   DeviceRuntime& runtime = shared_.order.runtime();
   try {
-    if (!draining_) drain_ = runtime.record(shared_.order.stream());
-    draining_ = true;
-    if (!runtime.query(drain_)) return false;
+    if (own_ && !draining_) {
+      drain_ = runtime.record(own_->stream());
+      draining_ = true;
+    }
+    if (draining_ && !runtime.query(drain_)) return false;
   } catch (const Error&) {
     // The device has failed: nothing of it will come any more.
   }
@@ -299,7 +317,7 @@ void NcclOffload::begin(std::shared_ptr<Errand> errand, Completion& done) {
 
 /// Whatever it returns, NCCL may be at work on it yet: the communicator knows.
 Issuer::Answer NcclOffload::run(Errand& errand) {
-  const CurrentDevice current(shared_.order.runtime(), shared_.order.stream().device);
+  const CurrentDevice current(shared_.order.runtime(), shared_.order.device());
   const Answer answer = answer_to(errand.run(shared_.library.api, comm_), errand.function());
   if (answer == Answer::Failed) return answer;
   state_ = State::Busy;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 #include <sinew/transports/nccl/calls/operators.hpp>
 #include <sinew/transports/nccl/known_memory.hpp>
 #include <sinew/transports/nccl/launch_order.hpp>
+#include <sinew/transports/nccl/own_stream.hpp>
 #include <sinew/transports/nccl/prospects.hpp>
 
 namespace sinew::nccl {
@@ -20,11 +22,15 @@ namespace sinew::nccl {
 /// What the communicators of one World share.
 struct Shared {
   Shared(Library l, DeviceRuntime& runtime, int device, Duration t)
-      : library(std::move(l)), order(runtime, device), endings(library.api, t), timeout(t) {}
+      : library(std::move(l)),
+        order(runtime, device, orders_itself(library.version)),
+        endings(library.api, t),
+        timeout(t) {}
 
   Library library;
   LaunchOrder order;
-  Endings endings;  // ends before the order, whose stream NCCL may still use
+  LeftStreams left_streams;
+  Endings endings;  // ends before the streams, which NCCL may still use
   Duration timeout;
 };
 
@@ -44,7 +50,8 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   bool needs_progress() const noexcept override { return false; }
   void launch(const sinew::Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
-  std::size_t memory_bytes() const noexcept override { return shared_.order.scratch().bytes(); }
+  std::size_t memory_bytes() const noexcept override { return own_ ? own_->scratch().bytes() : 0; }
+  bool set_stream_priority(StreamPriority priority) override;
   OffloadMemory* memory() noexcept override { return this; }
 
   const Abilities& abilities() const noexcept { return abilities_; }
@@ -85,6 +92,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   void give_up(const char* function) noexcept;
   Answer run(Errand& errand);
   NcclCall apart(const NcclCall& call);
+  OwnStream& own();
   Answer answer_to(Result result, std::string_view function) noexcept;
   void fail(const std::string& why) noexcept;
   void end(const Status& reason) noexcept;
@@ -109,6 +117,8 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   const Deadline made_by_;
   Deadline through_by_;  // with the errand that NCCL is at work on
   State state_;
+  StreamPriority priority_ = StreamPriority::Normal;
+  std::unique_ptr<OwnStream> own_;  // made by the first call
   Operators operators_;
   KnownMemory known_;
   BlockPool pool_;
@@ -118,6 +128,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   std::uint32_t quiet_turns_ = 0;
   Status end_;
   Endings::Done aborted_;           // after end() with calls on the stream
+  Endings::Done through_;           // set when NCCL is through with the communicator; null: it had none
   DeviceRuntime::Event drain_ = 0;  // recorded when NCCL was through with the abort
   bool draining_ = false;
 };

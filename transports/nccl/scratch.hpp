@@ -7,7 +7,7 @@
 
 namespace sinew::nccl {
 
-/// Device memory between calls of one stream, for those that may not run in place; grows to the largest of them.
+/// Device memory for calls of one stream that may not run in place. It grows to the largest of them.
 class Scratch {
  public:
   Scratch(DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}

@@ -125,6 +125,43 @@ TEST(Nccl, RunsAfterAStreamAndBeforeAnother_WithoutTheHost) {
   });
 }
 
+/// A kernel of one communicator that does not end holds up no call of another one.
+TEST(Nccl, CallsOfTwoCommunicatorsOverlap) {
+  on_nccl(2, [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    Communicator second = all.split(0, all.rank());
+    for (Communicator* c : {&all, &second}) require_sum(*c, where);
+    inject_on(0, kFakeNcclLate, all);
+    all.barrier().get();
+    const std::vector<std::int32_t> ones(3000, 1);
+    const Buffer held = write(where, ones);
+    Work long_one = all.all_reduce(held, held, DType::I32, ReduceOp::Sum, {.after = where.stream});
+    for (int i = 0; i < 3; ++i) require_sum(second, where);
+    require(!long_one.done(), "the first call has not ended");
+    all.barrier().get();
+    if (all.rank() == 0) fake_nccl_reset();
+    long_one.get();
+    require(read<std::int32_t>(where, held) == std::vector<std::int32_t>(3000, 2), "the sum of the held call");
+    where.runtime.release(held);
+  });
+}
+
+TEST(Nccl, AStreamsPriorityIsChosenBeforeItsFirstCall) {
+  on_nccl(2, [](World& world, const OnDevice& where) {
+    Communicator second = world.communicator().split(0, world.rank());
+    second.set_stream_priority(StreamPriority::High);
+    require_sum(second, where);
+    require(fake::last_priority() == StreamPriority::High, "the stream's priority");
+    try {
+      second.set_stream_priority(StreamPriority::Normal);
+      require(false, "it was not refused");
+    } catch (const Error& e) {
+      require(e.code() == Code::InvalidArgument && holds(e.what(), "has made calls on device memory"), e.what());
+    }
+    world.communicator().barrier().get();
+  });
+}
+
 TEST(Nccl, KeepsOneOrder_OverSeveralCommunicatorsWithCallsInFlight) {
   on_nccl(4, [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();

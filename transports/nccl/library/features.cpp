@@ -1,3 +1,6 @@
+#include <cstdlib>
+#include <string_view>
+
 #include <fmt/format.h>
 
 #include <sinew/transports/nccl/library/features.hpp>
@@ -24,6 +27,11 @@ Features common_to(const Features& a, const Features& b) noexcept {
           .all_to_all = a.all_to_all && b.all_to_all,
           .gather = a.gather && b.gather,
           .scatter = a.scatter && b.scatter};
+}
+
+bool orders_itself(int version) noexcept {
+  const char* asked = std::getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  return version >= kFirstWithLaunchOrder && asked != nullptr && std::string_view(asked) == "1";
 }
 
 std::string lack_of(const char* function, int first_version, int version) {

@@ -25,4 +25,8 @@ Features common_to(const Features& a, const Features& b) noexcept;
 /// does not.
 std::string lack_of(const char* function, int first_version, int version);
 
+/// True if this NCCL lets calls of different communicators start on a device in the order in which they were made: from
+/// 2.26 on, and only if the user has set NCCL_LAUNCH_ORDER_IMPLICIT=1.
+bool orders_itself(int version) noexcept;
+
 }  // namespace sinew::nccl

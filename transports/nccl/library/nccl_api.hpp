@@ -54,6 +54,7 @@ inline constexpr int kOldest = version_code(2, 18, 0);
 inline constexpr int kFirstWithFloat8 = version_code(2, 24, 0);
 inline constexpr int kFloat8Capability = 90;  ///< of a device whose kernels compute them
 inline constexpr int kFirstWithRegistration = version_code(2, 19, 0);
+inline constexpr int kFirstWithLaunchOrder = version_code(2, 26, 0);  // NCCL_LAUNCH_ORDER_IMPLICIT
 inline constexpr int kFirstWithWindows = version_code(2, 27, 0);
 inline constexpr int kFirstWithAllToAll = version_code(2, 28, 0);
 
