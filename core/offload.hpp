@@ -28,6 +28,7 @@ struct Call {
   ConstBuffer in;
   Buffer out;
   StreamRef after{};
+  std::uint64_t capture = 0;  ///< of `after`, if desc.captured: DeviceRuntime::capture_of
   Fingerprint fingerprint = 0;
   std::uint64_t history = 0;  ///< hash of this and all earlier calls of the communicator; equal if the calls were
   Reducer reducer{};          ///< for desc.op and desc.dtype; `fn` is null if the collective does not reduce
@@ -58,14 +59,19 @@ class OffloadProspects {
   virtual CostSource source() const noexcept { return CostSource::Default; }
   /// True if a call moves on only while its host makes progress. Predictions take for granted that the host does.
   virtual bool needs_progress() const noexcept { return true; }
+  /// Returns yes if calls may be captured into a graph of the device, or the reason why not.
+  virtual Availability supports_capture() const {
+    return Availability::no("the host takes part in each of its calls, and a graph is replayed without the host");
+  }
 };
 
 /// Runs whole collectives without messages: by shared memory within a host, by NCCL, or by CUDA IPC. The calls of one
-/// offload complete in the order of their launches.
+/// offload complete in the order of their launches. A captured call is put on `Call::after` itself. It completes when
+/// it is part of the capture, in launch() or in progress(). Nothing of it has run then.
 class CollectiveOffload : public ProgressSource, public OffloadProspects {
  public:
-  /// Starts a call. Never blocks. `done` fires in progress(). It ends with Mismatch and a rank's number if that rank
-  /// has made another call, this time or earlier.
+  /// Starts a call. Never blocks. `done` fires in progress() unless the call is captured. It ends with Mismatch and a
+  /// rank's number if that rank has made another call, this time or earlier.
   virtual void launch(const Call& call, Completion& done) = 0;
   /// Ends all calls that were launched with `reason` at the next progress(), and later calls too. When they have ended,
   /// users' buffers are not touched any more.

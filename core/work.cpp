@@ -239,7 +239,9 @@ void Work::order(StreamRef stream) {
 }
 
 Status Work::order(StreamRef stream, Deadline deadline) {
-  if (call_ == nullptr || done() || stream.device < 0) return wait(deadline);
+  if (call_ == nullptr || stream.device < 0) return wait(deadline);
+  // A captured call is done before it has run: streams of the capture must wait for it all the same.
+  if (done() && !(call_->mark.set() && call_->mark.captured())) return wait(deadline);
   if (!call_->slab->wait_for_mark(*call_, deadline)) return Status::pending();
   if (!call_->mark.set()) return wait(deadline);
   call_->mark.order(stream);

@@ -185,6 +185,11 @@ void Candidates::refuse() const {
     }
   }
   if (is_ruled) text += fmt::format("; without it there are {}", fmt::join(ruled_out, ", "));
+  if (desc_.captured) {
+    text +=
+        "; CallOptions::after is being captured into a graph, and what runs there must be one that can be captured: "
+        "make the call before or after the capture";
+  }
   throw Error(Code::InvalidArgument, text);
 }
 

@@ -78,6 +78,7 @@ class PlanCache {
   /// Compares what the fingerprint folds or leaves out one by one.
   static bool is_for(const ReadyPlan& plan, const CollectiveDesc& desc, Fingerprint fingerprint) noexcept {
     return plan.fingerprint == fingerprint && plan.desc.count == desc.count && plan.desc.root == desc.root &&
+           plan.desc.captured == desc.captured && plan.desc.determinism == desc.determinism &&
            plan.desc.place == desc.place && plan.desc.separate == desc.separate &&
            plan.desc.pre_multiply == desc.pre_multiply && plan.desc.largest_bytes == desc.largest_bytes &&
            (!has_shared_counts(desc.collective) || same_parts(plan.desc, desc)) &&

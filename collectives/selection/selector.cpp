@@ -14,6 +14,14 @@
 #include <sinew/core/error.hpp>
 
 namespace sinew {
+namespace {
+
+Availability supported_by(const CollectiveOffload& offload, const CollectiveDesc& desc) {
+  if (const Availability can = offload.supports(desc); !can.ok || !desc.captured) return can;
+  return offload.supports_capture();
+}
+
+}  // namespace
 
 Selector::Selector(const Facts& facts, std::vector<int> world_ranks, std::span<NamedOffload> offloads,
                    const std::vector<int>& numa_nodes)
@@ -29,7 +37,9 @@ const std::string& Selector::transport_between(const TransportSet& set, int a, i
 /// Device memory by what is best on host memory, in pieces; copies and exchanges overlap.
 Option Selector::staged_option(const CollectiveDesc& desc) const {
   Option option{.candidate = {"staged", "*", "", 0, facts_.no_device}, .staged = true};
-  if (!facts_.no_device.empty()) return option;
+  if (desc.captured && facts_.no_device.empty())
+    option.candidate.rejected = "the host copies each piece, and a graph is replayed without the host";
+  if (!option.candidate.rejected.empty()) return option;
   const int ranks = shape_.ranks();
   const bool agrees = has_local_counts(desc.collective);
   const std::uint64_t known = size_to_select_by(desc, ranks);
@@ -61,7 +71,7 @@ std::vector<Option> Selector::options(const CollectiveDesc& desc) const {
   for (NamedOffload& o : offloads_) {
     Option option{.candidate = {std::string(o.offload->name()), o.transport, "", 0, ""}, .offload = &o};
     const Availability can =
-        desc.separate ? Availability::no("takes one buffer, not a list") : o.offload->supports(desc);
+        desc.separate ? Availability::no("takes one buffer, not a list") : supported_by(*o.offload, desc);
     if (can.ok) {
       option.candidate.predicted = o.offload->predict(sized);
       const bool is_measured = facts_.measured_offloads.contains(o.transport);

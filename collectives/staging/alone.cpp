@@ -46,6 +46,11 @@ void AloneOnDevice::launch(const Call& call, Completion& done) {
   Running running{.done = &done, .status = ended_};
   if (running.status.ok()) {
     try {
+      if (call.capture != 0) {
+        copy(call, call.after);
+        call.mark->set(runtime_, runtime_.record(call.after), call.capture);
+        return done.finish({});
+      }
       enqueue(call, running);
     } catch (const std::exception& e) {
       running.status = status_of(e);
@@ -55,24 +60,27 @@ void AloneOnDevice::launch(const Call& call, Completion& done) {
   calls_.push_back(std::move(running));
 }
 
-void AloneOnDevice::enqueue(const Call& call, Running& running) {
+void AloneOnDevice::copy(const Call& call, StreamRef stream) {
   const auto [from, to] = own_part(call);
   if (from.count != to.count) {
     throw Error(Code::Mismatch, fmt::format("{}: {} elements from this rank to itself, which expects {}",
                                             name_of(call.desc.collective), from.count, to.count));
   }
+  const std::size_t each = size_of(call.desc.dtype), bytes = to.count * each;
+  if (bytes == 0) return;
+  const ConstBuffer source = call.in.part(from.first * each, bytes);
+  const Buffer target = call.out.part(to.first * each, bytes);
+  if (source.data != target.data) runtime_.copy_async(target, source, stream);
+}
+
+void AloneOnDevice::enqueue(const Call& call, Running& running) {
   if (stream_.device < 0) stream_ = runtime_.make_stream(device_);
   if (call.after.device >= 0) {
     const DeviceRuntime::Event begin = runtime_.record(call.after);
     runtime_.wait(stream_, begin);
     runtime_.release(begin);
   }
-  const std::size_t each = size_of(call.desc.dtype), bytes = to.count * each;
-  if (bytes != 0) {
-    const ConstBuffer source = call.in.part(from.first * each, bytes);
-    const Buffer target = call.out.part(to.first * each, bytes);
-    if (source.data != target.data) runtime_.copy_async(target, source, stream_);
-  }
+  copy(call, stream_);
   mark_end(running);
   call.mark->set(runtime_, runtime_.record(stream_));
 }

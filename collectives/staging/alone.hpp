@@ -26,6 +26,7 @@ class AloneOnDevice : public CollectiveOffload {
   Availability supports(const CollectiveDesc& desc) const override;
   Seconds predict(const CollectiveDesc& desc) const override;
   std::string describe(const CollectiveDesc& desc) const override;
+  Availability supports_capture() const override { return Availability::yes(); }
   void launch(const Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return 0; }
@@ -45,6 +46,8 @@ class AloneOnDevice : public CollectiveOffload {
     bool waits = false;  // for `end`
   };
 
+  /// Copies this rank's part on the stream.
+  void copy(const Call& call, StreamRef stream);
   void enqueue(const Call& call, Running& running);
   void mark_end(Running& running);
   void mark_rest(Running& running) noexcept;

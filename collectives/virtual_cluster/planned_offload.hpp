@@ -21,6 +21,7 @@ class PlannedOffload final : public CollectiveOffload {
   std::string describe(const CollectiveDesc& desc) const override { return prospects_->describe(desc); }
   CostSource source() const noexcept override { return prospects_->source(); }
   bool needs_progress() const noexcept override { return prospects_->needs_progress(); }
+  Availability supports_capture() const override { return prospects_->supports_capture(); }
 
   void launch(const Call& /*call*/, Completion& done) override {
     done.finish(Status(Code::Unavailable, "devices of a virtual cluster hold no memory: their calls are planned only"));

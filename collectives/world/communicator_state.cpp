@@ -205,13 +205,21 @@ PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_
 Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
                                    const CallOptions& options, const CallExtras& extras) {
   arguments::require_codec(desc);
-  if (desc.place.kind == MemoryKind::Device) [[unlikely]]
-    require_own_device(name_of(desc.collective), desc.place, options.after);
+  if (desc.place.kind == MemoryKind::Device) [[unlikely]] {
+    require_own_device(name_of(desc.collective), desc.place);
+    if (!desc.captured && capture_of(options.after) != 0) {
+      CollectiveDesc captured = desc;  // a plan that the caller has is one for calls that run at once
+      captured.captured = true;
+      return start_held(captured, in, out, in_place, options, {.parts = extras.parts});
+    }
+  }
   const std::uint64_t extent = extent_of(desc);
   const Fingerprint fingerprint = extras.plan == nullptr ? fingerprint_of(desc, extent) : extras.plan->fingerprint;
   PendingCall& op = begin_next(fingerprint, extent, options);
   try {
     launch(op, desc, in, out, in_place, options, extras);
+    if (desc.captured) [[unlikely]]
+      finish_capture(op, options);
   } catch (...) {
     give_up(op);
     throw;
@@ -220,18 +228,37 @@ Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, B
   return Work(op);
 }
 
-void CommunicatorState::require_own_device(std::string_view call, Place place, StreamRef after) const {
+std::uint64_t CommunicatorState::capture_of(StreamRef stream) const {
+  return stream.device < 0 || world->device_runtime == nullptr ? 0 : world->device_runtime->capture_of(stream);
+}
+
+/// The caller may end its capture as soon as the call returns. So the call must be in the capture by then, although
+/// the offload may need several turns of progress until NCCL has met all ranks and has taken the calls before.
+void CommunicatorState::finish_capture(PendingCall& op, const CallOptions& options) {
+  const auto is_over = [&op] { return op.done.load(std::memory_order_acquire); };
+  if (world->calls->wait_until(is_over, options.deadline, &op)) return;
+  world->control->end(*this, Status(Code::Timeout, fmt::format("call {} on {} could not be captured in time",
+                                                               op.sequence, group.text())));
+  static_cast<void>(world->calls->wait_until(is_over, Deadline::after(std::chrono::seconds(1)), &op));
+}
+
+void CommunicatorState::require_own_device(std::string_view call, Place place) const {
   if (world->device_runtime == nullptr) return;  // what the ranks agreed on names the one that has none
   if (place.device != world->device) {
     throw Error(Code::InvalidArgument,
                 fmt::format("{}: memory of device {}, expected device {}, which is this rank's: WorldOptions::device",
                             call, place.device, world->device));
   }
-  if (after.device >= 0 && world->device_runtime->is_capturing(after)) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("{}: CallOptions::after is a stream that is being captured into a graph, and no call can "
-                            "be part of one: make it before or after the capture",
-                            call));
+}
+
+void CommunicatorState::require_own_device(std::string_view call, Place place, StreamRef after) const {
+  require_own_device(call, place);
+  if (capture_of(after) != 0) {
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("{}: CallOptions::after is a stream that is being captured into a graph, and no message can "
+                    "be part of one: send it before or after the capture",
+                    call));
   }
 }
 
@@ -275,6 +302,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
               .in = in,
               .out = out,
               .after = options.after,
+              .capture = desc.captured ? capture_of(options.after) : 0,
               .fingerprint = op.fingerprint,
               .history = history,
               .reducer = plan.reducer,

@@ -84,7 +84,9 @@ struct CommunicatorState : Controlled {
   void adopt(std::vector<NamedOffload> made);
   /// See Communicator::set_stream_priority().
   void set_stream_priority(StreamPriority priority);
-  /// Refuses memory of another device than this rank's, and a stream that is being captured.
+  /// Refuses memory of another device than this rank's.
+  void require_own_device(std::string_view call, Place place) const;
+  /// Does the same, and refuses a stream that is being captured.
   void require_own_device(std::string_view call, Place place, StreamRef after) const;
   /// Starts a call in which all ranks use a function of an offload that is not a collective, for `bytes` bytes of
   /// memory.
@@ -102,6 +104,10 @@ struct CommunicatorState : Controlled {
   };
 
   CommunicatorState(std::shared_ptr<WorldState> world, Group group);
+  /// As DeviceRuntime::capture_of. Returns 0 if there is no stream or no device.
+  std::uint64_t capture_of(StreamRef stream) const;
+  /// Makes progress until the captured call has become part of its capture or has failed.
+  void finish_capture(PendingCall& op, const CallOptions& options);
   void launch(PendingCall& op, const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
               const CallOptions& options, const CallExtras& extras);
   /// `origin` is the call of the user, of which this may be a segment.

@@ -42,6 +42,7 @@ std::string call_text(const CollectiveDesc& d, const std::string& extent) {
   if (d.codec != Codec::None) text += fmt::format(", codec {}", name_of(d.codec));
   if (d.determinism != Determinism::Fast) text += fmt::format(", {}", name_of(d.determinism));
   if (d.place.kind == MemoryKind::Device) text += ", device memory";
+  if (d.captured) text += ", captured";
   return text + ")";
 }
 
@@ -117,7 +118,9 @@ std::string describe_fingerprint(Fingerprint f) {
   d.collective = collective_of(f);
   d.dtype = static_cast<DType>(f >> 5 & 0xf);
   d.op = static_cast<ReduceOp>(f >> 9 & 0xf);
-  d.determinism = static_cast<Determinism>(f >> 13 & 0x3);
+  const std::uint64_t determinism = f >> 13 & 0x3;
+  d.captured = determinism == kCapturedCode;
+  if (!d.captured) d.determinism = static_cast<Determinism>(determinism);
   if (has_root(d.collective)) {
     d.root = static_cast<std::int32_t>(f >> 15 & 0x1ffff);
   } else {

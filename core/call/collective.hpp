@@ -105,6 +105,7 @@ struct CollectiveDesc {
   std::uint64_t largest_bytes = 0;  ///< v-forms with local counts: an upper bound for the selector; 0: unknown
   double pre_multiply = 1.0;
   const Reducer* user = nullptr;  ///< the function of ReduceOp::User
+  bool captured = false;  ///< true: the call is captured into a graph of the device and runs when that is replayed
 
   /// The bytes of the larger buffer on `ranks` ranks. Tools print this size, and the selector uses it. It is equal on
   /// all ranks. For local counts it is `largest_bytes`.
@@ -115,9 +116,11 @@ struct CollectiveDesc {
 
 /// 64 bits that identify a call. A rank that receives another call's fingerprint can print that call. The fields are
 /// collective (5 bits), dtype (4), operator (4), determinism (2), root (17; the codec if there is no root), extent (31)
-/// and device memory (1). The extent is the count, or the hash of shared counts, or the upper bound of local counts.
-/// Its higher bits are folded in by xor.
+/// and device memory (1). A captured call has kCapturedCode in the place of its determinism. The extent is the count, or
+/// the hash of shared counts, or the upper bound of local counts. Its higher bits are folded in by xor.
 using Fingerprint = std::uint64_t;
+/// Stands in the place of the determinism of a captured call.
+inline constexpr std::uint64_t kCapturedCode = 3;
 
 /// Mixes two numbers so that each of their bits changes many bits of the result. The result is equal on all machines.
 constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
@@ -143,7 +146,7 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent)
   const std::uint64_t device = d.place.kind == MemoryKind::Device ? 1 : 0;
   return static_cast<std::uint64_t>(d.collective) | static_cast<std::uint64_t>(d.dtype) << 5 |
          static_cast<std::uint64_t>(reduces(d.collective) ? d.op : ReduceOp::Sum) << 9 |
-         static_cast<std::uint64_t>(d.determinism) << 13 |
+         (d.captured ? kCapturedCode : static_cast<std::uint64_t>(d.determinism)) << 13 |
          (has_root(d.collective) ? static_cast<std::uint64_t>(d.root) & 0x1ffff : static_cast<std::uint64_t>(d.codec))
              << 15 |
          folded << 32 | device << 63;

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <string>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/numeric/reduce.hpp>
 
 namespace sinew {
 
-/// Which of a device's streams goes first when several have work that can start.
+/// A device starts work of its High streams first when several streams have work that can start.
 enum class StreamPriority : std::uint8_t { Normal, High };
 
 /// The interface of an accelerator's runtime. transports/cuda implements it for CUDA, and tests have a fake one.
@@ -41,8 +42,11 @@ class DeviceRuntime {
   virtual StreamRef make_stream(int device, StreamPriority priority) = 0;
   StreamRef make_stream(int device) { return make_stream(device, StreamPriority::Normal); }
   virtual void release(StreamRef stream) noexcept = 0;
-  /// True if work that is put on the stream is recorded into a graph that runs later.
-  virtual bool is_capturing(StreamRef stream) = 0;
+  /// Returns the number of the capture that the stream is part of: its work is recorded into a graph that runs later.
+  /// The number is equal for all streams of one capture, and no other capture of the process has it. Returns 0 if the
+  /// stream is not being captured.
+  /// Errors: Error{InvalidArgument} if the capture is broken, so that it will give no graph.
+  virtual std::uint64_t capture_of(StreamRef stream) = 0;
   /// Copies between any two kinds of memory.
   virtual void copy_async(Buffer to, ConstBuffer from, StreamRef stream) = 0;
   /// Copies `rows` runs of `row_bytes` bytes. They begin `from_pitch` bytes apart in `from` and `to_pitch` in `to`.
@@ -50,7 +54,8 @@ class DeviceRuntime {
                                std::size_t row_bytes, std::size_t rows, StreamRef stream) = 0;
   /// Computes dst = a (op) b. `dst` may be `a`.
   virtual void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) = 0;
-  /// Returns an event after the work that is on the stream now.
+  /// Returns an event after the work that is on the stream now. If the stream is being captured, the event belongs to
+  /// that capture. Only streams of the capture may wait for such an event, and query() refuses it.
   virtual Event record(StreamRef stream) = 0;
   /// Lets later work of the stream start only after the event.
   virtual void wait(StreamRef stream, Event event) = 0;
@@ -67,12 +72,17 @@ class DeviceRuntime {
 class DeviceMark {
  public:
   bool set() const noexcept { return runtime_.load(std::memory_order_acquire) != nullptr; }
-  void set(DeviceRuntime& runtime, DeviceRuntime::Event event) noexcept {
+  /// `capture`: the capture that the event belongs to; 0: none.
+  void set(DeviceRuntime& runtime, DeviceRuntime::Event event, std::uint64_t capture = 0) noexcept {
     event_ = event;
+    capture_ = capture;
     runtime_.store(&runtime, std::memory_order_release);
   }
+  /// True if the call was captured into a graph. Precondition: set().
+  bool captured() const noexcept { return capture_ != 0; }
   /// Lets the stream wait for the result. Precondition: set().
-  void order(StreamRef stream) const { runtime_.load(std::memory_order_relaxed)->wait(stream, event_); }
+  /// Errors: Error{InvalidArgument} if the call was captured and the stream is not part of that capture.
+  SINEW_API void order(StreamRef stream) const;
   void clear() noexcept {
     if (DeviceRuntime* runtime = runtime_.exchange(nullptr, std::memory_order_relaxed)) runtime->release(event_);
   }
@@ -80,6 +90,7 @@ class DeviceMark {
  private:
   std::atomic<DeviceRuntime*> runtime_{nullptr};
   DeviceRuntime::Event event_ = 0;
+  std::uint64_t capture_ = 0;
 };
 
 }  // namespace sinew

@@ -74,6 +74,9 @@ TEST(Fingerprint, Describes_TheCallItWasMadeOf) {
   d.op = ReduceOp::Max;
   d.place = {MemoryKind::Device, 3};
   EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), d.to_string());
+  d.captured = true;
+  EXPECT_EQ(describe_fingerprint(fingerprint_of(d)), d.to_string());
+  EXPECT_EQ(d.to_string(), "reduce_scatter(f8e5m2, max, count 2147483647, device memory, captured)");
   EXPECT_EQ(describe_fingerprint(fingerprint_of(CollectiveDesc{})), "barrier()");
   const std::array<std::uint64_t, 2> counts = {1, 2};
   d = desc_of(Collective::AllToAllV, DType::I32, 0);
@@ -83,13 +86,14 @@ TEST(Fingerprint, Describes_TheCallItWasMadeOf) {
 
 TEST(Fingerprint, Differs_WhenAnyPartOfTheCallDoes) {
   const CollectiveDesc base = desc_of(Collective::Reduce, DType::F32, 16);
-  std::vector<CollectiveDesc> others(6, base);
+  std::vector<CollectiveDesc> others(7, base);
   others[0].collective = Collective::AllReduce;
   others[1].dtype = DType::I32;
   others[2].op = ReduceOp::Product;
   others[3].determinism = Determinism::LayoutInvariant;
   others[4].root = 70000;
   others[5].count = 16 + (std::uint64_t{1} << 40);
+  others[6].captured = true;
   for (const CollectiveDesc& d : others) EXPECT_NE(fingerprint_of(d), fingerprint_of(base)) << d.to_string();
 }
 

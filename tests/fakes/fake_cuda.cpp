@@ -2,8 +2,10 @@
 // context fails, a function is found by its name or not at all, a handle that was destroyed is not taken.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
@@ -15,6 +17,7 @@
 #include <sinew/transports/cuda/driver_types.hpp>
 
 #include "fakes/fake_device.hpp"
+#include "fakes/fake_graph.hpp"
 
 using namespace sinew;
 using namespace sinew::cuda;
@@ -28,6 +31,7 @@ constexpr Result kInvalidContext = 201;
 constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
 constexpr Result kCaptureUnsupported = 900;
+constexpr int kCapturing = 1;
 constexpr std::size_t kMostPitch = 0x7fffffff;
 constexpr int kHighestPriority = -5;
 constexpr std::size_t kMemory = std::size_t{1} << 34;
@@ -42,6 +46,7 @@ struct FakeEvent {
 };
 std::mutex mutex;
 std::set<FakeEvent*> events;
+std::vector<std::shared_ptr<fake::Graph>> graphs;  // of all captures: never freed
 std::set<std::string> functions;
 std::array<char, kDevices> contexts;  // their addresses are the contexts
 thread_local std::vector<Context> current;
@@ -61,6 +66,9 @@ Result with_context(F&& f) {
     return kInvalidValue;
   }
 }
+
+/// What may wait for the device is refused while a graph is captured, unless the thread takes that upon itself.
+bool breaks_a_capture() { return fake::any_stream_is_capturing() && capture_mode != kCaptureRelaxed; }
 
 FakeEvent* known(EventHandle e) {
   const std::scoped_lock lock(mutex);
@@ -154,6 +162,7 @@ FAKE cuCtxPopCurrent_v2(Context* context) {
 }
 FAKE cuMemAlloc_v2(Pointer* memory, std::size_t length) {
   return with_context([&] {
+    if (breaks_a_capture()) return kCaptureUnsupported;
     if (length > kMemory) return kOutOfMemory;
     *memory =
         reinterpret_cast<Pointer>(device().allocate(length, {MemoryKind::Device, device_of(current.back())}).data);
@@ -162,6 +171,7 @@ FAKE cuMemAlloc_v2(Pointer* memory, std::size_t length) {
 }
 FAKE cuMemFree_v2(Pointer memory) {
   return with_context([&] {
+    if (breaks_a_capture()) return kCaptureUnsupported;
     device().release({bytes(memory), 0, {}});
     return kSuccess;
   });
@@ -226,23 +236,42 @@ FAKE cuStreamWaitEvent(Stream stream, EventHandle handle, unsigned) {
     return kSuccess;
   });
 }
-FAKE cuStreamIsCapturing(Stream stream, int* status) {
+FAKE cuStreamGetCaptureInfo_v2(Stream stream, int* status, std::uint64_t* number, void**, const void***, std::size_t*) {
   return with_context([&] {
-    *status = device().is_capturing(ref(stream)) ? 1 : kNotCapturing;
+    *status = kNotCapturing;
+    try {
+      *number = device().capture_of(ref(stream));
+      if (*number != 0) *status = kCapturing;
+    } catch (const Error&) {
+      *status = kCaptureBroken;
+    }
     return kSuccess;
   });
 }
 FAKE cuStreamBeginCapture_v2(Stream stream, int) {
   return with_context([&] {
-    device().capture(ref(stream), true);
+    device().begin_capture(ref(stream));
     return kSuccess;
   });
 }
-/// What was put on the stream has run meanwhile: there is no graph.
 FAKE cuStreamEndCapture(Stream stream, void** graph) {
   return with_context([&] {
-    device().capture(ref(stream), false);
     *graph = nullptr;
+    auto captured = device().end_capture(ref(stream));
+    const std::scoped_lock lock(mutex);
+    graphs.push_back(std::move(captured));
+    *graph = graphs.back().get();
+    return kSuccess;
+  });
+}
+/// An executable graph is the graph itself.
+FAKE cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
+  *executable = graph;
+  return kSuccess;
+}
+FAKE cuGraphLaunch(void* executable, Stream stream) {
+  return with_context([&] {
+    device().replay(*static_cast<const fake::Graph*>(executable), ref(stream));
     return kSuccess;
   });
 }
@@ -272,7 +301,7 @@ FAKE cuEventQuery(EventHandle handle) {
   return with_context([&] {
     const FakeEvent* event = known(handle);
     if (event == nullptr) return kInvalidHandle;
-    if (fake::any_stream_is_capturing() && capture_mode != kCaptureRelaxed) return kCaptureUnsupported;
+    if (breaks_a_capture()) return kCaptureUnsupported;
     return event->event == 0 || device().query(event->event) ? kSuccess : kNotReady;
   });
 }

@@ -22,6 +22,8 @@
 
 #include <sinew/core/error.hpp>
 
+#include "fakes/fake_graph.hpp"
+
 namespace sinew::fake {
 namespace {
 
@@ -39,7 +41,16 @@ struct Stream {
   std::deque<Step> steps;
   bool running = false;  // its first step is with the thread
   bool released = false;
-  bool capturing = false;
+  std::shared_ptr<Graph> capture;  // that it is part of
+
+  bool is_captured() const { return capture != nullptr && !capture->over; }
+};
+
+/// Set when a stream comes past the event. Within a capture it is a number of its graph instead.
+struct EventState {
+  std::shared_ptr<std::atomic<bool>> reached;
+  std::shared_ptr<Graph> capture = {};
+  std::size_t number = 0;
 };
 
 /// What the process has: memory by address, streams, and the thread that runs them.
@@ -83,39 +94,121 @@ class Machine {
     static_cast<Stream*>(stream)->released = true;
   }
   /// nullptr: the default stream.
-  void enqueue(void* stream, Step step) {
+  void enqueue(void* stream, const StepMaker& make) {
+    if (is_capturing(stream)) {
+      const std::scoped_lock lock(mutex_);
+      usable(stream).capture->add_work(stream, make);
+      return;
+    }
+    Step step = make();  // not under the lock: it may take those of others
     const std::scoped_lock lock(mutex_);
-    auto* s = stream == nullptr ? &default_ : static_cast<Stream*>(stream);
-    if (s->released) throw Error(Code::System, "fake device: the stream was released");
-    s->steps.push_back(std::move(step));
+    usable(stream).steps.push_back(std::move(step));
   }
 
-  void capture(void* stream, bool on) {
+  void begin_capture(void* stream) {
     const std::scoped_lock lock(mutex_);
-    static_cast<Stream*>(stream)->capturing = on;
+    Stream& s = usable(stream);
+    if (s.is_captured()) throw Error(Code::System, "fake device: the stream is being captured already");
+    s.capture = std::make_shared<Graph>();
+    s.capture->number = ++last_capture_;
+    s.capture->lane_of(stream);
+  }
+  std::shared_ptr<Graph> end_capture(void* stream) {
+    const std::scoped_lock lock(mutex_);
+    Stream& s = usable(stream);
+    if (!s.is_captured() || s.capture->lanes.front().stream != stream)
+      throw Error(Code::System, "fake device: no capture began on this stream");
+    const std::shared_ptr<Graph> graph = s.capture;
+    graph->over = true;
+    if (graph->broken.empty()) graph->broken = graph->unjoined();
+    if (!graph->broken.empty()) throw Error(Code::System, "fake device: the capture is broken: " + graph->broken);
+    return graph;
+  }
+  void break_capture(void* stream) {
+    const std::scoped_lock lock(mutex_);
+    usable(stream).capture->broken = "a call that no capture may have";
   }
   bool is_capturing(const void* stream) {
     const std::scoped_lock lock(mutex_);
-    return stream != nullptr && static_cast<const Stream*>(stream)->capturing;
+    return stream != nullptr && static_cast<const Stream*>(stream)->is_captured();
+  }
+  std::uint64_t capture_of(void* stream) {
+    const std::scoped_lock lock(mutex_);
+    if (stream == nullptr || !static_cast<Stream*>(stream)->is_captured()) return 0;
+    const Graph& graph = *static_cast<Stream*>(stream)->capture;
+    if (!graph.broken.empty()) throw Error(Code::InvalidArgument, "fake device: the capture is broken");
+    return graph.number;
   }
   bool any_is_capturing() {
     const std::scoped_lock lock(mutex_);
-    return std::ranges::any_of(streams_, [](const auto& s) { return s->capturing; });
+    return std::ranges::any_of(streams_, [](const auto& s) { return s->is_captured(); });
+  }
+  void replay(const Graph& graph, void* stream) {
+    const auto flag = [] { return std::make_shared<std::atomic<bool>>(false); };
+    const auto set = [](const auto& f) { return Step([f] { return f->store(true), true; }); };
+    const auto wait_for = [](const auto& f) { return Step([f] { return f->load(); }); };
+    const auto begun = flag();
+    std::vector<std::shared_ptr<std::atomic<bool>>> reached(graph.events.size());
+    for (auto& f : reached) f = flag();
+    std::vector<std::vector<Step>> lanes(graph.lanes.size(), {wait_for(begun)});
+    for (const Graph::Node& n : graph.nodes) {
+      switch (n.kind) {
+        case Graph::Node::Kind::Work: lanes[n.lane].push_back(n.make()); break;
+        case Graph::Node::Kind::Record: lanes[n.lane].push_back(set(reached[n.event])); break;
+        case Graph::Node::Kind::Wait: lanes[n.lane].push_back(wait_for(reached[n.event])); break;
+      }
+    }
+    const std::scoped_lock lock(mutex_);
+    Stream& after = usable(stream);
+    after.steps.push_back(set(begun));
+    for (auto& steps : lanes) {
+      const auto over = flag();
+      steps.push_back(set(over));
+      streams_.push_back(std::make_unique<Stream>());
+      streams_.back()->steps.assign(steps.begin(), steps.end());
+      streams_.back()->released = true;  // it goes when it is empty
+      after.steps.push_back(wait_for(over));
+    }
   }
 
-  /// Shared with the steps that wait for it: it may be released before they run.
-  using Reached = std::shared_ptr<std::atomic<bool>>;
-  std::pair<std::uint64_t, Reached> make_event() {
-    const std::scoped_lock lock(mutex_);
+  std::uint64_t record(void* stream) {
     const auto reached = std::make_shared<std::atomic<bool>>(false);
-    events_[++last_event_] = reached;
-    return {last_event_, reached};
-  }
-  Reached event(std::uint64_t event) {
     const std::scoped_lock lock(mutex_);
-    const auto at = events_.find(event);
-    if (at == events_.end()) throw Error(Code::System, "fake device: no such event");
-    return at->second;
+    Stream& s = usable(stream);
+    EventState state{reached};
+    if (s.is_captured()) {
+      state.capture = s.capture;
+      state.number = s.capture->record(stream);
+    } else {
+      s.steps.push_back([reached] { return reached->store(true), true; });
+    }
+    events_[++last_event_] = std::move(state);
+    return last_event_;
+  }
+  /// As CUDA: a captured event draws the stream into its capture, and no other event leads out of a capture or into it.
+  void wait(void* stream, std::uint64_t event) {
+    const std::scoped_lock lock(mutex_);
+    const EventState& state = known(event);
+    Stream& s = usable(stream);
+    if (state.capture == nullptr) {
+      if (s.is_captured()) {
+        s.capture->broken = "it waits for an event from outside";
+        throw Error(Code::System, "fake device: a captured stream waits for an event from outside");
+      }
+      s.steps.push_back([reached = state.reached] { return reached->load(); });
+      return;
+    }
+    if (state.capture->over) throw Error(Code::System, "fake device: the event's capture is over");
+    if (s.is_captured() && s.capture != state.capture)
+      throw Error(Code::System, "fake device: the event belongs to another capture");
+    s.capture = state.capture;
+    s.capture->wait(stream, state.number);
+  }
+  bool query(std::uint64_t event) {
+    const std::scoped_lock lock(mutex_);
+    const EventState& state = known(event);
+    if (state.capture != nullptr) throw Error(Code::System, "fake device: a captured event was queried");
+    return state.reached->load();
   }
   void release_event(std::uint64_t event) {
     const std::scoped_lock lock(mutex_);
@@ -123,6 +216,17 @@ class Machine {
   }
 
  private:
+  Stream& usable(void* stream) {
+    auto* s = stream == nullptr ? &default_ : static_cast<Stream*>(stream);
+    if (s->released) throw Error(Code::System, "fake device: the stream was released");
+    return *s;
+  }
+  /// Steps that wait for it share its flag: it may be released before they run.
+  const EventState& known(std::uint64_t event) const {
+    const auto at = events_.find(event);
+    if (at == events_.end()) throw Error(Code::System, "fake device: no such event");
+    return at->second;
+  }
   /// A stream that has something to run, by chance; its first step is taken.
   Stream* choose() {
     const std::scoped_lock lock(mutex_);
@@ -161,8 +265,9 @@ class Machine {
   std::vector<std::unique_ptr<Stream>> streams_;
   Stream default_;
   StreamPriority last_priority_ = StreamPriority::Normal;
-  std::map<std::uint64_t, Reached> events_;
+  std::map<std::uint64_t, EventState> events_;
   std::uint64_t last_event_ = 0;
+  std::uint64_t last_capture_ = 0;
   std::mt19937 random_{20'26};
   std::jthread runner_;  // last: it uses the others
 };
@@ -185,7 +290,11 @@ std::byte* map(int file, std::size_t length, Place place) {
 
 }  // namespace
 
-void enqueue(void* stream, Step step) { machine().enqueue(stream, std::move(step)); }
+void enqueue(void* stream, Step step) {
+  machine().enqueue(stream, [step = std::move(step)] { return step; });
+}
+void enqueue_made(void* stream, std::function<Step()> make) { machine().enqueue(stream, make); }
+bool is_capturing(const void* stream) { return machine().is_capturing(stream); }
 
 std::byte* bytes_of(const void* address, std::size_t bytes) {
   const auto [allocation, offset] = machine().find(address);
@@ -249,8 +358,11 @@ void Device::release(StreamRef stream) noexcept {
   if (stream.stream != nullptr) machine().release_stream(stream.stream);
 }
 
-void Device::capture(StreamRef stream, bool on) { machine().capture(stream.stream, on); }
-bool Device::is_capturing(StreamRef stream) { return machine().is_capturing(stream.stream); }
+void Device::begin_capture(StreamRef stream) { machine().begin_capture(stream.stream); }
+std::shared_ptr<Graph> Device::end_capture(StreamRef stream) { return machine().end_capture(stream.stream); }
+void Device::break_capture(StreamRef stream) { machine().break_capture(stream.stream); }
+void Device::replay(const Graph& graph, StreamRef stream) { machine().replay(graph, stream.stream); }
+std::uint64_t Device::capture_of(StreamRef stream) { return machine().capture_of(stream.stream); }
 bool any_stream_is_capturing() { return machine().any_is_capturing(); }
 
 void Device::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {
@@ -287,22 +399,17 @@ void Device::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op,
 
 DeviceRuntime::Event Device::record(StreamRef stream) {
   fail_if_asked();
-  const auto [event, reached] = machine().make_event();
-  enqueue(stream.stream, [reached = reached] {
-    reached->store(true);
-    return true;
-  });
-  return event;
+  return machine().record(stream.stream);
 }
 
 void Device::wait(StreamRef stream, Event event) {
   fail_if_asked();
-  enqueue(stream.stream, [reached = machine().event(event)] { return reached->load(); });
+  machine().wait(stream.stream, event);
 }
 
 bool Device::query(Event event) {
   fail_if_asked();
-  return machine().event(event)->load();
+  return machine().query(event);
 }
 
 int Device::make_current(int device) { return std::exchange(current, device); }

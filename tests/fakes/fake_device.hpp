@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -11,11 +12,16 @@ namespace sinew::fake {
 
 #define SINEW_FAKE_API __attribute__((visibility("default")))
 
+struct Graph;
+
 /// Work on a stream. false: cannot run yet, because it waits for another rank; it is tried again.
 using Step = std::function<bool()>;
 
 /// For fakes of libraries that are given raw streams and addresses.
 SINEW_FAKE_API void enqueue(void* stream, Step step);
+/// The same for a step that keeps a state: each replay of a graph, and each run outside of one, has one made anew.
+SINEW_FAKE_API void enqueue_made(void* stream, std::function<Step()> make);
+SINEW_FAKE_API bool is_capturing(const void* stream);
 /// Where the bytes of device memory can be touched; the address itself for other memory.
 /// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
 SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
@@ -24,11 +30,11 @@ SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
 SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
 /// nullptr: no such allocation any more, or of this very process, which CUDA refuses too.
 SINEW_FAKE_API std::byte* import_memory(const char (&handle)[64], int device);
-/// Whether any stream of the process is being captured.
+/// True if any stream of the process is being captured.
 SINEW_FAKE_API bool any_stream_is_capturing();
 /// The priority of the stream that was made last.
 SINEW_FAKE_API StreamPriority last_priority();
-/// What make_current() set last on this thread; -1: nothing.
+/// The device that make_current() set last on this thread; -1: none.
 SINEW_FAKE_API int current_device();
 
 /// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
@@ -40,8 +46,15 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
       : devices_(devices), compute_capability_(compute_capability) {}
   /// The next call that can fail throws with this text.
   void fail_next(std::string text) { failure_ = std::move(text); }
-  /// The stream is, or is no longer, being captured into a graph.
-  void capture(StreamRef stream, bool on);
+  /// Work that is put on the stream is recorded from now on. So is work on streams that wait for the stream's events.
+  void begin_capture(StreamRef stream);
+  /// Ends the capture that began on this stream.
+  /// Errors: Error{System}: the capture was broken, or a stream was not joined. All streams have left it even then.
+  std::shared_ptr<Graph> end_capture(StreamRef stream);
+  /// Breaks the capture that the stream is part of, as a forbidden call does.
+  void break_capture(StreamRef stream);
+  /// Runs a graph on the stream.
+  void replay(const Graph& graph, StreamRef stream);
 
   int device_count() override { return devices_; }
   Traits traits(int device) override;
@@ -51,7 +64,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   using DeviceRuntime::make_stream;
   StreamRef make_stream(int device, StreamPriority priority) override;
   void release(StreamRef stream) noexcept override;
-  bool is_capturing(StreamRef stream) override;
+  std::uint64_t capture_of(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;

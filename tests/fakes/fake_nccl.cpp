@@ -35,15 +35,13 @@ std::byte* usable(const void* address, std::size_t bytes) {
   return fake::bytes_of(address, bytes);
 }
 
-void put_on_stream(const Request& first, fake::Step step) {
-  OpaqueComm& comm = *first.comm;
+void put_on_stream(OpaqueComm& comm, std::function<void()> put) {
   ++comm.launches;
-  ++comm.running;
   if (comm.launches == 1 || comm.launches % 3 == 0) {
     comm.looks = 0;
-    comm.later.emplace_back(first.stream, std::move(step));
+    comm.later.push_back(std::move(put));
   } else {
-    fake::enqueue(first.stream, std::move(step));
+    put();
   }
 }
 
@@ -103,6 +101,18 @@ fake::Step counted(OpaqueComm& comm, fake::Step step) {
   };
 }
 
+/// Makes the step that a replay of the captured calls puts on a stream.
+fake::Step replayed(const std::vector<Request>& requests) {
+  const std::scoped_lock guard(lock());
+  OpaqueComm& comm = *requests.front().comm;
+  if (comm.life == Life::Gone) {
+    accuse("a graph was replayed after the end of its communicator");
+    return [] { return true; };
+  }
+  ++comm.running;
+  return counted(comm, with_faults(requests.front(), work_of(requests)));
+}
+
 Result launch(std::vector<Request> requests) {
   OpaqueComm& comm = *requests.front().comm;
   if (planted(kFakeNcclCallFails, comm.rank)) {
@@ -110,7 +120,15 @@ Result launch(std::vector<Request> requests) {
     return fail(&comm, comm.error, "a planted failure of a call");
   }
   const Request first = requests.front();
-  put_on_stream(first, counted(comm, with_faults(first, work_of(std::move(requests)))));
+  if (fake::is_capturing(first.stream)) {
+    put_on_stream(comm, [stream = first.stream, requests = std::move(requests)] {
+      fake::enqueue_made(stream, [requests] { return replayed(requests); });
+    });
+  } else {
+    ++comm.running;
+    fake::Step step = counted(comm, with_faults(first, work_of(std::move(requests))));
+    put_on_stream(comm, [stream = first.stream, step = std::move(step)] { fake::enqueue(stream, step); });
+  }
   return comm.later.empty() ? Result::Success : Result::InProgress;
 }
 

@@ -48,7 +48,7 @@ Result look(OpaqueComm& comm) {
   }
   if (comm.life == Life::Finalizing) comm.life = Life::Finalized;
   if (std::exchange(comm.gathering, nullptr)) std::exchange(comm.when_all_came, nullptr)();
-  for (auto& [stream, step] : comm.later) fake::enqueue(stream, std::move(step));
+  for (const auto& put : comm.later) put();
   comm.later.clear();
   return Result::Success;
 }

@@ -33,10 +33,10 @@ struct OpaqueComm {
   std::uint64_t launches = 0;
   std::uint64_t meetings = 0;
   std::uint64_t gatherings = 0;
-  int running = 0;                                   ///< what is on streams and has not come to its end
-  std::shared_ptr<fakes::Gathering> gathering;       ///< that the caller has asked for
-  std::function<void()> when_all_came;               ///< what it then does
-  std::vector<std::pair<Stream, fake::Step>> later;  ///< for their streams when it has been looked at often enough
+  int running = 0;                              ///< what is on streams and has not come to its end
+  std::shared_ptr<fakes::Gathering> gathering;  ///< that the caller has asked for
+  std::function<void()> when_all_came;          ///< what it then does
+  std::vector<std::function<void()>> later;     ///< put on their streams when it has been looked at often enough
 };
 
 namespace fakes {

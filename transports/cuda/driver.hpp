@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/cost.hpp>
 #include <sinew/transports/cuda/driver_types.hpp>
@@ -31,7 +34,7 @@ namespace sinew::cuda {
   row(stream_create, cuStreamCreateWithPriority, (Stream*, unsigned, int))     \
   row(stream_destroy, cuStreamDestroy_v2, (Stream))                            \
   row(stream_wait, cuStreamWaitEvent, (Stream, EventHandle, unsigned))         \
-  row(stream_is_capturing, cuStreamIsCapturing, (Stream, int*))                \
+  row(capture_info, cuStreamGetCaptureInfo_v2, (Stream, int*, std::uint64_t*, void**, const void***, std::size_t*)) \
   row(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, (int*))        \
   row(event_create, cuEventCreate, (EventHandle*, unsigned))                   \
   row(event_record, cuEventRecord, (EventHandle, Stream))                      \

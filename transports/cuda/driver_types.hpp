@@ -21,6 +21,7 @@ inline constexpr Result kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
 inline constexpr int kNotCapturing = 0;    // CU_STREAM_CAPTURE_STATUS_NONE
+inline constexpr int kCaptureBroken = 2;   // CU_STREAM_CAPTURE_STATUS_INVALIDATED
 inline constexpr int kCaptureRelaxed = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
 inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kIpcLazyPeerAccess = 1;

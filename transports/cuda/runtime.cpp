@@ -12,8 +12,8 @@ namespace {
 Pointer pointer_of(const void* address) { return reinterpret_cast<Pointer>(address); }
 Stream stream_of(StreamRef s) { return static_cast<Stream>(s.stream); }
 
-/// While it lives, this thread may ask for events although another thread captures a graph: a query would else break
-/// the capture.
+/// While it lives, this thread may ask for events and allocate memory although a graph is being captured by it or by
+/// another thread: both would else break the capture.
 class RelaxedCapture {
  public:
   RelaxedCapture() { driver().exchange_capture_mode(&mode_); }
@@ -92,6 +92,7 @@ Place Runtime::place_of(const void* address) {
 
 Buffer Runtime::allocate(std::size_t bytes, Place place) {
   const Current current(context_of(place.device));
+  const RelaxedCapture relaxed;
   const std::size_t length = bytes == 0 ? 1 : bytes;
   if (place.kind == MemoryKind::PinnedHost) {
     void* memory = nullptr;
@@ -108,6 +109,7 @@ Buffer Runtime::allocate(std::size_t bytes, Place place) {
 void Runtime::release(Buffer memory) noexcept {
   if (memory.data == nullptr) return;
   const Current current(devices_[static_cast<std::size_t>(memory.place.device)].context);
+  const RelaxedCapture relaxed;
   if (memory.place.kind == MemoryKind::PinnedHost) {
     driver().free_host(memory.data);
   } else {
@@ -132,11 +134,23 @@ void Runtime::release(StreamRef stream) noexcept {
   driver().stream_destroy(stream_of(stream));
 }
 
-bool Runtime::is_capturing(StreamRef stream) {
+std::uint64_t Runtime::capture_of(StreamRef stream) {
   const Current current(context_of(stream.device));
   int status = kNotCapturing;
-  // An error is the driver's word for the default stream while another stream is being captured.
-  return driver().stream_is_capturing(stream_of(stream), &status) != kSuccess || status != kNotCapturing;
+  std::uint64_t number = 0;
+  const Result asked = driver().capture_info(stream_of(stream), &status, &number, nullptr, nullptr, nullptr);
+  if (asked != kSuccess && stream_of(stream) == nullptr) {
+    throw Error(Code::InvalidArgument,
+                "the default stream was passed while another stream is being captured into a graph; expected a stream "
+                "of the capture, or one that does not wait for others");
+  }
+  check(asked, "cuStreamGetCaptureInfo");
+  if (status == kNotCapturing) return 0;
+  if (status == kCaptureBroken) {
+    throw Error(Code::InvalidArgument,
+                "the capture of this stream into a graph is broken and will give no graph; end it and begin another");
+  }
+  return number;
 }
 
 void Runtime::copy_async(Buffer to, ConstBuffer from, StreamRef stream) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -37,7 +38,7 @@ class SINEW_API Runtime : public DeviceRuntime {
   using DeviceRuntime::make_stream;
   StreamRef make_stream(int device, StreamPriority priority) override;
   void release(StreamRef stream) noexcept override;
-  bool is_capturing(StreamRef stream) override;
+  std::uint64_t capture_of(StreamRef stream) override;
   void copy_async(Buffer to, ConstBuffer from, StreamRef stream) override;
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;

@@ -7,6 +7,7 @@ LaunchOrder::LaunchOrder(DeviceRuntime& runtime, int device, bool orders_itself)
 
 LaunchOrder::~LaunchOrder() {
   if (start_) runtime_.release(*start_);
+  if (captured_) runtime_.release(*captured_);
 }
 
 void LaunchOrder::start_on(StreamRef stream) {
@@ -16,6 +17,17 @@ void LaunchOrder::start_on(StreamRef stream) {
   if (start_) runtime_.release(*start_);
   start_ = start;
   last_ = stream;
+}
+
+void LaunchOrder::capture_on(StreamRef stream, std::uint64_t capture) {
+  if (captured_ && capture_ == capture) runtime_.wait(stream, *captured_);
+}
+
+void LaunchOrder::captured_on(StreamRef stream, std::uint64_t capture) {
+  const DeviceRuntime::Event event = runtime_.record(stream);
+  if (captured_) runtime_.release(*captured_);
+  captured_ = event;
+  capture_ = capture;
 }
 
 int LaunchOrder::advance() noexcept {

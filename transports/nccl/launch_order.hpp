@@ -22,6 +22,8 @@ struct Launch {
   NcclCall call{};
   DeviceRuntime::Event event = 0;  ///< before it is issued: what it waits for, if `waits`; after: its end
   bool waits = false;
+  StreamRef capturing = {};   ///< of a captured call: the stream on which it is captured
+  std::uint64_t capture = 0;  ///< of that stream; 0: the call is not captured
   DeviceMark* mark = nullptr;
   Completion* done = nullptr;
   Extent* parts = nullptr;  ///< of the call
@@ -49,8 +51,8 @@ class Issuer {
  public:
   enum class Answer : std::uint8_t { Yes, NotYet, Failed };
 
-  /// Whether NCCL is through with what it was asked before, and `next` may be its turn, or is it. Failed: this
-  /// issuer's launches were taken out of the order.
+  /// Tells if NCCL is through with what it was asked before. `next` is what this issuer has to start, or is that which
+  /// was asked. Failed: this issuer's launches were taken out of the order.
   virtual Answer ready(const Launch& next) noexcept = 0;
   /// Hands the call to NCCL, which may put it on the stream later: it is there when ready() says Yes again.
   virtual Answer issue(const Launch& launch) noexcept = 0;
@@ -61,8 +63,8 @@ class Issuer {
   ~Issuer() = default;
 };
 
-/// The order in which the calls of all communicators of a World start on its device: that in which they were made. Ranks
-/// that share two communicators would else wait for each other, each inside another communicator's call. A call whose
+/// Starts the calls of all communicators of a World on its device in the order in which they were made. Otherwise ranks
+/// that share two communicators could wait for each other, each inside another communicator's call. A call whose
 /// communicator is not ready holds up those behind it. Each communicator has a stream of its own, so that calls overlap
 /// once they have started.
 /// Thread: of the World's engine.
@@ -77,7 +79,7 @@ class LaunchOrder {
   DeviceRuntime& runtime() noexcept { return runtime_; }
   int device() const noexcept { return device_; }
 
-  /// Of a communicator's life.
+  /// Count the communicators that live.
   void enter() noexcept { ++issuers_; }
   void leave() noexcept { --issuers_; }
 
@@ -85,6 +87,11 @@ class LaunchOrder {
   /// Lets the work that is put on `stream` next start after that of the call before, if that is on another stream.
   /// Cost: an event, if there are several communicators.
   void start_on(StreamRef stream);
+  /// Within one capture, lets a captured call run after the captured call of another communicator that was made before
+  /// it. Between branches of a graph nothing else holds the order: the device starts them in any.
+  void capture_on(StreamRef stream, std::uint64_t capture);
+  /// The call that was announced by capture_on() is on the stream.
+  void captured_on(StreamRef stream, std::uint64_t capture);
   /// Issues what can be; returns how many.
   int advance() noexcept;
   /// Moves the launches of an issuer to `to`, in order; true: one of them is with NCCL, perhaps on the stream.
@@ -95,9 +102,11 @@ class LaunchOrder {
   const int device_;
   const bool orders_itself_;
   int issuers_ = 0;
-  StreamRef last_;                              // the stream of the last call that was issued
-  std::optional<DeviceRuntime::Event> start_;  // on that stream, before the call's work
-  Launch* issued_ = nullptr;                    // with NCCL, not known to be on the stream
+  StreamRef last_;                                // the stream of the last call that was issued
+  std::optional<DeviceRuntime::Event> start_;     // on that stream, before the call's work
+  std::uint64_t capture_ = 0;                     // of the captured call that was issued last
+  std::optional<DeviceRuntime::Event> captured_;  // after it, within that capture
+  Launch* issued_ = nullptr;                      // with NCCL, not known to be on the stream
   LaunchList waiting_;
 };
 

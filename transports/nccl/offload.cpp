@@ -77,7 +77,7 @@ std::string NcclOffload::describe(const CollectiveDesc& desc) const {
 }
 
 void NcclOffload::launch(const sinew::Call& call, Completion& done) {
-  const bool waits = call.after.device >= 0 && end_.ok();
+  const bool waits = call.after.device >= 0 && call.capture == 0 && end_.ok();
   DeviceRuntime& runtime = shared_.order.runtime();
   const DeviceRuntime::Event after = waits ? runtime.record(call.after) : 0;
   const std::size_t count = parts_of(call);
@@ -86,6 +86,8 @@ void NcclOffload::launch(const sinew::Call& call, Completion& done) {
                                                  .call = NcclCall(call, parts),
                                                  .event = after,
                                                  .waits = waits,
+                                                 .capturing = call.after,
+                                                 .capture = call.capture,
                                                  .mark = call.mark,
                                                  .done = &done,
                                                  .parts = parts,
@@ -129,10 +131,15 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
   const Api& api = shared_.library.api;
   try {
     if (launch.errand) return run(*launch.errand);
-    const StreamRef stream = own().stream();
-    if (launch.waits) order.runtime().wait(stream, launch.event);
-    order.start_on(stream);
-    const NcclCall call = apart(launch.call);
+    const bool is_captured = launch.capture != 0;
+    const StreamRef stream = is_captured ? launch.capturing : own().stream();
+    if (is_captured) {
+      order.capture_on(stream, launch.capture);
+    } else {
+      if (launch.waits) order.runtime().wait(stream, launch.event);
+      order.start_on(stream);
+    }
+    const NcclCall call = apart(launch, stream);
     RedOp op{};
     if (const Result found = operators_.find(api, comm_, call, op); found != Result::Success)
       return answer_to(found, "ncclRedOpCreatePreMulSum");
@@ -146,12 +153,13 @@ Issuer::Answer NcclOffload::issue(const Launch& launch) noexcept {
 }
 
 /// Of a call in place that NCCL cannot run so: reads a copy.
-NcclCall NcclOffload::apart(const NcclCall& call) {
+NcclCall NcclOffload::apart(const Launch& launch, StreamRef stream) {
+  const NcclCall& call = launch.call;
   const std::size_t bytes = call.bytes_to_copy(ranks_);
   if (bytes == 0) return call;
-  const StreamRef stream = own().stream();
   const Place place{MemoryKind::Device, stream.device};
-  const Buffer copy = own().scratch().at_least(bytes, stream);
+  Scratch& scratch = own().scratch();
+  const Buffer copy = launch.capture != 0 ? scratch.kept(bytes) : scratch.at_least(bytes, stream);
   shared_.order.runtime().copy_async(copy, ConstBuffer(call.in, bytes, place), stream);
   NcclCall from_copy = call;
   from_copy.in = copy.data;
@@ -175,6 +183,7 @@ void NcclOffload::started(Launch& launch) noexcept {
   LaunchOrder& order = shared_.order;
   if (launch.waits) order.runtime().release(launch.event);
   launch.waits = false;
+  if (launch.capture != 0) return captured(launch);
   started_.push(launch);
   if (launch.errand) return;
   try {
@@ -183,6 +192,20 @@ void NcclOffload::started(Launch& launch) noexcept {
   } catch (const std::exception& e) {
     end(status_of(e));
   }
+}
+
+/// The capture holds the call from now on, and nothing tells when it runs. Its completion may start further calls, so
+/// it comes last.
+void NcclOffload::captured(Launch& launch) noexcept {
+  LaunchOrder& order = shared_.order;
+  Status status;
+  try {
+    order.captured_on(launch.capturing, launch.capture);
+    launch.mark->set(order.runtime(), order.runtime().record(launch.capturing), launch.capture);
+  } catch (const std::exception& e) {
+    status = status_of(e);  // the capture is broken, which says nothing of the communicator
+  }
+  finish(launch, std::move(status));
 }
 
 void NcclOffload::give_up(const char* function) noexcept {

@@ -48,6 +48,7 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   std::string describe(const CollectiveDesc& desc) const override;
   CostSource source() const noexcept override { return prospects_.source(); }
   bool needs_progress() const noexcept override { return false; }
+  Availability supports_capture() const override { return prospects_.supports_capture(); }
   void launch(const sinew::Call& call, Completion& done) override;
   void abort(const Status& reason) noexcept override;
   std::size_t memory_bytes() const noexcept override { return own_ ? own_->scratch().bytes() : 0; }
@@ -91,8 +92,9 @@ class NcclOffload final : public CollectiveOffload, private Issuer, private Offl
   bool born() noexcept;
   void give_up(const char* function) noexcept;
   Answer run(Errand& errand);
-  NcclCall apart(const NcclCall& call);
+  NcclCall apart(const Launch& launch, StreamRef stream);
   OwnStream& own();
+  void captured(Launch& launch) noexcept;
   Answer answer_to(Result result, std::string_view function) noexcept;
   void fail(const std::string& why) noexcept;
   void end(const Status& reason) noexcept;

@@ -25,6 +25,7 @@ class NcclProspects final : public OffloadProspects {
   std::string describe(const CollectiveDesc& desc) const override;
   CostSource source() const noexcept override;
   bool needs_progress() const noexcept override { return false; }
+  Availability supports_capture() const override { return Availability::yes(); }
 
   /// "ncclAllReduce of NCCL 2.28.7".
   std::string function(const CollectiveDesc& desc) const;

@@ -7,7 +7,15 @@ Scratch::~Scratch() {
     runtime_.release(o.until);
     runtime_.release(o.memory);
   }
+  for (const Buffer& memory : kept_) runtime_.release(memory);
   runtime_.release(memory_);
+}
+
+Buffer Scratch::kept(std::size_t bytes) {
+  kept_.reserve(kept_.size() + 1);  // so that what is allocated is never lost
+  kept_.push_back(runtime_.allocate(bytes, {MemoryKind::Device, device_}));
+  kept_bytes_ += bytes;
+  return kept_.back();
 }
 
 Buffer Scratch::at_least(std::size_t bytes, StreamRef stream) {

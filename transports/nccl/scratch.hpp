@@ -17,7 +17,9 @@ class Scratch {
 
   /// For what is enqueued on the stream until the next call of this.
   Buffer at_least(std::size_t bytes, StreamRef stream);
-  std::size_t bytes() const noexcept { return memory_.bytes; }
+  /// Memory that no other call gets, for a captured call: its graph may be replayed as long as this lives.
+  Buffer kept(std::size_t bytes);
+  std::size_t bytes() const noexcept { return memory_.bytes + kept_bytes_; }
 
  private:
   /// Too small now; the stream may still use it until the event.
@@ -30,6 +32,8 @@ class Scratch {
   const int device_;
   Buffer memory_;
   std::vector<Outgrown> outgrown_;
+  std::vector<Buffer> kept_;
+  std::size_t kept_bytes_ = 0;
 };
 
 }  // namespace sinew::nccl
