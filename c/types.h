@@ -103,6 +103,12 @@ typedef enum sinew_memory_kind SINEW_INT_ENUM {
   SINEW_DEVICE = 2
 } sinew_memory_kind;
 
+/// The priority of the streams on which a communicator's calls run on its device.
+typedef enum sinew_stream_priority SINEW_INT_ENUM {
+  SINEW_PRIORITY_NORMAL = 0,
+  SINEW_PRIORITY_HIGH = 1
+} sinew_stream_priority;
+
 /// The number of threads that use a World at the same time; <sinew.h> says more.
 typedef enum sinew_threads SINEW_INT_ENUM { SINEW_THREADS_SINGLE = 0, SINEW_THREADS_MULTIPLE = 1 } sinew_threads;
 

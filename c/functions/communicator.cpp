@@ -126,6 +126,13 @@ sinew_status sinew_communicator_free(sinew_communicator* communicator) {
   });
 }
 
+sinew_status sinew_communicator_set_stream_priority(sinew_communicator communicator, sinew_stream_priority priority) {
+  const char* const function = "sinew_communicator_set_stream_priority";
+  return read(function, communicator, [&](CommunicatorEntry&, Communicator& c) {
+    c.set_stream_priority(enum_of<StreamPriority>(function, "priority", static_cast<int>(priority), 2));
+  });
+}
+
 sinew_status sinew_communicator_abort(sinew_communicator communicator, const char* reason) {
   const char* const function = "sinew_communicator_abort";
   return read(function, communicator, [&](CommunicatorEntry&, Communicator& c) {

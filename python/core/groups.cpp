@@ -1,6 +1,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,6 +65,14 @@ auto with(const PyCommunicator& self, const char* name, Use&& use) {
   return self.members()->session().outside([&] { return use(self.members()->communicator()); });
 }
 
+void set_stream_priority(const PyCommunicator& self, nb::handle priority) {
+  const char* const name = "set_stream_priority";
+  const std::string_view text = text_of(name, "priority", priority);
+  if (text != "normal" && text != "high") reject(name, fmt::format("priority is '{}', expected normal or high", text));
+  const StreamPriority chosen = text == "high" ? StreamPriority::High : StreamPriority::Normal;
+  with(self, name, [&](Communicator& c) { c.set_stream_priority(chosen); });
+}
+
 }  // namespace
 
 void bind_groups(nb::module_& m, CommunicatorClass& c) {
@@ -122,6 +131,11 @@ A rank whose color is below 0 gets an empty communicator of size 0. All ranks ca
       .def("allocate", &allocate, nb::arg("nbytes"), nb::kw_only(), nb::arg("timeout") = nb::none(),
            nb::sig("def allocate(self, nbytes: int, *, timeout: float | datetime.timedelta | None = None) -> Memory"),
            "Allocates device memory on every rank, registered for calls of this communicator. All ranks call it.")
+      .def("set_stream_priority", &set_stream_priority, nb::arg("priority"),
+           nb::sig("def set_stream_priority(self, priority: str) -> None"),
+           R"(Chooses the priority of the streams on which this communicator's calls run: "normal" or "high".
+
+Must be called before the first call on device memory. Local: ranks may choose differently.)")
       .def(
           "abort",
           [](const PyCommunicator& self, const std::string& reason) {

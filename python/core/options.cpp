@@ -12,20 +12,16 @@
 #include "python.hpp"
 
 namespace sinew::python {
-namespace {
 
 std::string_view text_of(const char* call, const char* argument, nb::handle given) {
-  Py_ssize_t length = 0;
-  const char* const text = PyUnicode_Check(given.ptr()) ? PyUnicode_AsUTF8AndSize(given.ptr(), &length) : nullptr;
-  if (text == nullptr) {
-    PyErr_Clear();
+  if (!PyUnicode_Check(given.ptr()))
     reject(call,
            fmt::format("{} is a {}, expected a name", argument, nb::cast<std::string>(nb::type_name(given.type()))));
-  }
+  Py_ssize_t length = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(given.ptr(), &length);
+  if (text == nullptr) reject(call, fmt::format("{} is no text: {}", argument, take_error_text()));
   return {text, static_cast<std::size_t>(length)};
 }
-
-}  // namespace
 
 Duration duration_of(const char* call, const char* argument, nb::handle given) {
   double seconds = 0;

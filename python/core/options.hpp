@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string_view>
+
 #include <sinew/core/call/call_options.hpp>
 
 #include "call.hpp"
@@ -16,6 +18,9 @@ struct OptionArguments {
   nb::handle after;        ///< a CUDA stream as a number, or None
 };
 
+/// The characters of a Python str, which lives longer than the result.
+/// Errors: InvalidArgument that names the call and the argument.
+std::string_view text_of(const char* call, const char* argument, nb::handle given);
 /// Seconds as Python gives them: a number or a timedelta. Infinity is the longest Duration.
 /// Errors: InvalidArgument if it is neither, or not above 0.
 Duration duration_of(const char* call, const char* argument, nb::handle seconds);

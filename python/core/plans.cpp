@@ -40,16 +40,6 @@ class PyPlan {
   std::shared_ptr<UserReduction> reduction_;
 };
 
-std::string_view text_of(const char* call, const char* argument, nb::handle given) {
-  if (!PyUnicode_Check(given.ptr()))
-    reject(call,
-           fmt::format("{} is a {}, expected a name", argument, nb::cast<std::string>(nb::type_name(given.type()))));
-  Py_ssize_t length = 0;
-  const char* const text = PyUnicode_AsUTF8AndSize(given.ptr(), &length);
-  if (text == nullptr) reject(call, fmt::format("{} is no text: {}", argument, take_error_text()));
-  return {text, static_cast<std::size_t>(length)};
-}
-
 PyPlan plan(const PyCommunicator& self, nb::handle collective, std::uint64_t count, nb::handle dtype, nb::handle op,
             int root, nb::handle counts, nb::handle displacements, std::size_t largest_bytes, double factor,
             nb::handle determinism, nb::handle codec, int device) {

@@ -351,6 +351,13 @@ class Communicator:
         Allocates device memory on every rank, registered for calls of this communicator. All ranks call it.
         """
 
+    def set_stream_priority(self, priority: str) -> None:
+        """
+        Chooses the priority of the streams on which this communicator's calls run: "normal" or "high".
+
+        Must be called before the first call on device memory. Local: ranks may choose differently.
+        """
+
     def abort(self, reason: str) -> None:
         """
         Ends all calls of this communicator on all its ranks, with Aborted and `reason`.

@@ -151,6 +151,7 @@ static void refuse_null_pointers(sinew_world world, sinew_communicator all) {
   BAD(sinew_communicator_abort(all, NULL), "reason is a null pointer");
   BAD(sinew_communicator_abort_here(all, NULL), "reason is a null pointer");
   BAD(sinew_communicator_memory_bytes(all, NULL), "bytes is a null pointer");
+  BAD(sinew_communicator_set_stream_priority(all, (sinew_stream_priority)2), "priority is 2, expected 0 to 1");
   sinew_plan plan = {0};
   BAD(sinew_communicator_plan(all, NULL, &plan), "description is a null pointer");
   sinew_call_description description = SINEW_CALL_DESCRIPTION_INIT;

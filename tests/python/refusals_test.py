@@ -300,6 +300,18 @@ except ImportError as error:
         self.assertEqual(error.rank, 1)
         self.assertIn("refusals_test.py:", str(error))
 
+    def test_stream_priority_is_normal_or_high(self):
+        def rank(world):
+            for priority in ("normal", "high"):
+                world.communicator.set_stream_priority(priority)
+            with self.assertRaisesRegex(sinew.Error, "set_stream_priority: priority is 'low', expected normal or high"):
+                world.communicator.set_stream_priority("low")
+            with self.assertRaisesRegex(Exception, "set_stream_priority: priority"):
+                world.communicator.set_stream_priority(1)
+            world.communicator.barrier()
+
+        in_threads(2, rank)
+
     def test_abort_ends_the_calls_of_all_ranks(self):
         def rank(world):
             if world.rank == 0:
