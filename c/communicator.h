@@ -36,8 +36,8 @@ SINEW_C_API sinew_status sinew_communicator_allocate(sinew_communicator communic
                                                      const sinew_call_options* options, sinew_memory* memory);
 
 /// Chooses the priority of the streams on which this communicator's calls run on its device. A call on a stream of
-/// SINEW_PRIORITY_HIGH does not wait behind the blocks of a long call on a stream of SINEW_PRIORITY_NORMAL, which is the
-/// default. Local: ranks may choose differently.
+/// SINEW_PRIORITY_HIGH does not wait behind the blocks of a long call on a stream of SINEW_PRIORITY_NORMAL. Normal is
+/// the default. Local: ranks may choose differently.
 /// Errors: SINEW_INVALID_ARGUMENT if this communicator has made calls on device memory.
 SINEW_C_API sinew_status sinew_communicator_set_stream_priority(sinew_communicator communicator,
                                                                 sinew_stream_priority priority);

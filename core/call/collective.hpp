@@ -116,8 +116,8 @@ struct CollectiveDesc {
 
 /// 64 bits that identify a call. A rank that receives another call's fingerprint can print that call. The fields are
 /// collective (5 bits), dtype (4), operator (4), determinism (2), root (17; the codec if there is no root), extent (31)
-/// and device memory (1). A captured call has kCapturedCode in the place of its determinism. The extent is the count, or
-/// the hash of shared counts, or the upper bound of local counts. Its higher bits are folded in by xor.
+/// and device memory (1). A captured call has kCapturedCode in the place of its determinism. The extent is the count,
+/// or the hash of shared counts, or the upper bound of local counts. Its higher bits are folded in by xor.
 using Fingerprint = std::uint64_t;
 /// Stands in the place of the determinism of a captured call.
 inline constexpr std::uint64_t kCapturedCode = 3;
@@ -153,6 +153,7 @@ inline Fingerprint fingerprint_of(const CollectiveDesc& d, std::uint64_t extent)
 }
 inline Fingerprint fingerprint_of(const CollectiveDesc& d) noexcept { return fingerprint_of(d, extent_of(d)); }
 
+inline bool is_captured(Fingerprint f) noexcept { return (f >> 13 & 3) == kCapturedCode; }
 inline Collective collective_of(Fingerprint f) noexcept { return static_cast<Collective>(f & 0x1f); }
 /// Describes the call of a fingerprint for error messages, such as "broadcast(f32, count 16, root 1)".
 SINEW_API std::string describe_fingerprint(Fingerprint f);

@@ -11,6 +11,7 @@
 #include <sinew/core/error.hpp>
 
 #include "fakes/fixed_offload.hpp"
+#include "selector_facts.hpp"
 
 namespace sinew::test {
 namespace {
@@ -18,56 +19,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr Seconds kLatency = 1e-6;
-constexpr double kBytesPerSecond = 1e9;
-
-/// So many ranks on one host, one transport that takes 1 us and moves 1 GB/s.
-Facts one_host(int ranks, int cores) {
-  Facts facts;
-  for (int r = 0; r < ranks; ++r) facts.ranks.push_back({0, r});
-  facts.cores_of_host = {cores};
-  facts.transports = {"wire"};
-  CostCurve curve;
-  curve.latency_s = kLatency;
-  curve.knots.push_back({4096.0, kBytesPerSecond});  // not a page
-  facts.links[{0, 0, false}] = {{"wire", {true, {}, curve, "wire"}}};
-  return facts;
-}
-
-std::vector<int> ranks_of(const Facts& facts) {
-  std::vector<int> ranks;
-  for (std::size_t r = 0; r < facts.ranks.size(); ++r) ranks.push_back(static_cast<int>(r));
-  return ranks;
-}
-
-CollectiveDesc sum_of(std::uint64_t count) {
-  return {.collective = Collective::AllReduce, .dtype = DType::F32, .count = count};
-}
-
-/// As many hosts, and ranks on each; messages inside hosts as in one_host, between them a tenth of the rate.
-Facts hosts_of(int hosts, int ranks_each) {
-  Facts facts;
-  for (int r = 0; r < hosts * ranks_each; ++r) facts.ranks.push_back({r / ranks_each, r});
-  facts.cores_of_host.assign(static_cast<std::size_t>(hosts), ranks_each);
-  facts.transports = {"wire"};
-  CostCurve near = one_host(2, 2).links.begin()->second.front().reach.cost;
-  CostCurve far = near;
-  far.latency_s = 10 * kLatency;
-  far.knots.clear();
-  far.knots.push_back({4096.0, kBytesPerSecond / 10});  // not a page
-  for (int a = 0; a < hosts; ++a) {
-    for (int b = a; b < hosts; ++b) facts.links[{a, b, false}] = {{"wire", {true, {}, a == b ? near : far, "wire"}}};
-  }
-  return facts;
-}
-
-/// What is chosen beside an offload that predicts so much.
-Candidate chosen(const Facts& facts, const CollectiveDesc& desc, Seconds offload_predicts) {
-  std::vector<NamedOffload> offloads;
-  offloads.push_back({"host", std::make_unique<FixedOffload>(offload_predicts)});
-  return Selector(facts, ranks_of(facts), offloads).select(desc).plan.chosen();
-}
 
 TEST(Selector, TakesAnExchangeForFewBytes_AndARingForMany) {
   const Facts facts = one_host(4, 4);
@@ -354,61 +305,6 @@ TEST(Selector, SaysWhereEachPredictionComesFrom) {
   EXPECT_EQ(source("direct"), CostSource::TunedFile);
 }
 
-TEST(Selector, AsksAnOffloadForTheSourceOfItsNumbers_UnlessTheyWereMeasured) {
-  class FromTheCatalog : public FixedOffload {
-   public:
-    using FixedOffload::FixedOffload;
-    CostSource source() const noexcept override { return CostSource::Catalog; }
-  };
-  Facts facts = one_host(2, 2);
-  std::vector<NamedOffload> offloads;
-  offloads.push_back({"host", std::make_unique<FromTheCatalog>(1e-9)});
-  const auto source = [&] { return Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan.chosen().source; };
-  EXPECT_EQ(source(), CostSource::Catalog);
-  facts.measured_offloads = {"host"};
-  EXPECT_EQ(source(), CostSource::Measured);
-}
-
-TEST(Selector, TakesTheOffload_WhenItIsFasterOrAsFastAsPredictionsTell) {
-  const Facts facts = one_host(2, 2);
-  const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;
-  EXPECT_EQ(chosen(facts, sum_of(2), exchange / 2).algorithm, "fixed");
-  EXPECT_EQ(chosen(facts, sum_of(2), exchange * 1.1).algorithm, "fixed");
-  EXPECT_EQ(chosen(facts, sum_of(2), exchange * 1.3).algorithm, "direct");
-}
-
-TEST(Selector, TakesTheOffloadThatNeedsNoProgress_OfTwoThatPredictionsDoNotTellApart) {
-  class Alone : public FixedOffload {
-   public:
-    using FixedOffload::FixedOffload;
-    std::string_view name() const noexcept override { return "alone"; }
-    bool needs_progress() const noexcept override { return false; }
-  };
-  const Facts facts = one_host(2, 2);
-  const auto chosen_with = [&](Seconds alone) {
-    std::vector<NamedOffload> offloads;
-    offloads.push_back({"a", std::make_unique<FixedOffload>(1e-9)});
-    offloads.push_back({"b", std::make_unique<Alone>(alone)});
-    return Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan.chosen().algorithm;
-  };
-  EXPECT_EQ(chosen_with(1.1e-9), "alone");
-  EXPECT_EQ(chosen_with(1.3e-9), "fixed");
-}
-
-TEST(Selector, KeepsTheOrderOfTheLosers_WhenTheOffloadWinsATie) {
-  const Facts facts = one_host(2, 2);
-  const Seconds exchange = Selector(facts, ranks_of(facts), {}).select(sum_of(2)).plan.chosen().predicted;
-  std::vector<NamedOffload> offloads;
-  offloads.push_back({"host", std::make_unique<FixedOffload>(exchange * 1.1)});
-  const Plan plan = Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan;
-  Seconds before = 0;
-  for (std::size_t i = 1; i < plan.candidates().size() && plan.candidates()[i].rejected.empty(); ++i) {
-    EXPECT_GE(plan.candidates()[i].predicted, before);
-    before = plan.candidates()[i].predicted;
-  }
-  EXPECT_THAT(plan.explain(), HasSubstr("predicted as fast as the best, within what predictions tell"));
-}
-
 TEST(Selector, TakesAHierarchy_WhereAFlatScheduleIsPredictedAsFast) {
   constexpr double kTie = 1.15;
   int ties = 0;
@@ -443,15 +339,6 @@ TEST(Selector, CountsTheTurnsOfTheScheduler_WhenRanksShareCores) {
   // Two of the eight fit.
   EXPECT_EQ(Selector(crowded, {0, 1}, {}).select(desc).plan.chosen().predicted,
             Selector(fits, {0, 1}, {}).select(desc).plan.chosen().predicted);
-}
-
-TEST(Selector, ShowsWhyAnOffloadIsNoCandidate) {
-  const Facts facts = one_host(2, 2);
-  std::vector<NamedOffload> offloads;
-  offloads.push_back({"host", std::make_unique<FixedOffload>(0, "it is Sunday")});
-  const Plan plan = Selector(facts, ranks_of(facts), offloads).select(sum_of(2)).plan;
-  EXPECT_EQ(plan.chosen().algorithm, "direct");
-  EXPECT_THAT(plan.explain(), HasSubstr("it is Sunday"));
 }
 
 TEST(Selector, ObeysTheUsersRule_WithinItsSizesOnly) {

@@ -91,6 +91,32 @@ TEST(Verdict, FindsNothing_WhenAllHaveCome) {
   EXPECT_TRUE(v.status().ok());
 }
 
+TEST(Verdict, TellsACapturedCallFromOneThatRuns) {
+  CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .place = {MemoryKind::Device, 0}};
+  desc.count = 4;
+  CollectiveDesc captured = desc;
+  captured.captured = true;
+  Ranks ranks(2);
+  ranks.call(0, 1, fingerprint_of(desc));
+  ranks.call(1, 1, fingerprint_of(captured)).complete(Code::Ok);
+  const Verdict differs = ranks.judge(0, 1);
+  EXPECT_EQ(differs.finding, Finding::Mismatched);
+  EXPECT_THAT(differs.text, HasSubstr("rank 1: all_reduce(f32, sum, count 4, device memory, captured)"));
+}
+
+TEST(Verdict, SaysThatReplaysAreUnseen_WhereTheLatestCallWasCaptured) {
+  CollectiveDesc captured{.collective = Collective::AllReduce, .dtype = DType::F32, .place = {MemoryKind::Device, 0}};
+  captured.captured = true;
+  Ranks ranks(2);
+  ranks.everybody(1, fingerprint_of(captured));
+  OpenRecord waits = ranks.call(0, 2, reduce_of(4));
+  EXPECT_THAT(ranks.judge(0, 2).text, HasSubstr("replays of its graph are seen by nobody"));
+  waits.complete(Code::Ok);
+  ranks.call(1, 2, reduce_of(4)).complete(Code::Ok);
+  ranks.call(0, 3, reduce_of(4));
+  EXPECT_THAT(ranks.judge(0, 3).text, Not(HasSubstr("replays of its graph")));
+}
+
 TEST(Verdict, SaysWhereALateRankIs) {
   Ranks ranks(3);
   ranks.everybody(1, reduce_of(4));

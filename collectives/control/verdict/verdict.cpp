@@ -43,6 +43,7 @@ std::string whereabouts(const Waiting& waiting, const RankReport& report) {
   } else if (last->completed) {
     text = fmt::format("has been in no call for {}, since {} on {}", duration(last->age_ms), described(waiting, *last),
                        last->on);
+    if (is_captured(last->fingerprint)) text += "; replays of its graph are seen by nobody";
   } else {
     text = fmt::format("has been in {} on {} for {}", described(waiting, *last), last->on, duration(last->age_ms));
   }

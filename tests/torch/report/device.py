@@ -214,8 +214,8 @@ def device_two_groups_at_once(place):
 
 
 @in_ranks(limit_s=25)
-def device_refuses_to_be_captured(place):
-    """A call inside of a graph is refused, and those after it go on."""
+def device_call_in_a_graph(place):
+    """A call inside of a graph runs at each replay if each rank has a device of its own. Otherwise it is refused."""
     start(place)
     x = torch.zeros(16)
     dist.all_reduce(x)
@@ -227,7 +227,14 @@ def device_refuses_to_be_captured(place):
             x.add_(1.0)
             dist.all_reduce(x)
 
-    raises("a call while its stream is captured", capture, "captured into a graph")
+    if torch.cuda.device_count() < place.size:
+        raises("a call while its stream is captured", capture, "captured into a graph")
+    else:
+        capture()
+        for turn in range(3):
+            x.fill_(float(place.rank + turn))
+            graph.replay()
+            check_values(place, f"replay {turn}", x, float(sum_of_ranks(place) + place.size * (1 + turn)))
     torch.cuda.synchronize()
     x = torch.full((16,), float(place.rank))
     dist.all_reduce(x)
