@@ -189,8 +189,10 @@ PendingCall& CommunicatorState::begin(Fingerprint fingerprint, int peer, std::ui
                                        .id = group.communicator,
                                        .label = options.label},
                                       options.where);
-    if (world->timer) [[unlikely]]
-      world->timer->entered(op, logged, times_wanted ? times.get() : nullptr, extent);
+    if (world->timer) [[unlikely]] {
+      const bool is_timed = times_wanted && !is_captured(fingerprint);  // a captured call ends before it runs
+      world->timer->entered(op, logged, is_timed ? times.get() : nullptr, extent);
+    }
   });
 }
 

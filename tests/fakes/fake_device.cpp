@@ -150,7 +150,7 @@ class Machine {
     const auto begun = flag();
     std::vector<std::shared_ptr<std::atomic<bool>>> reached(graph.events.size());
     for (auto& f : reached) f = flag();
-    std::vector<std::vector<Step>> lanes(graph.lanes.size(), {wait_for(begun)});
+    std::vector<std::vector<Step>> lanes(graph.lanes.size(), std::vector<Step>{wait_for(begun)});
     for (const Graph::Node& n : graph.nodes) {
       switch (n.kind) {
         case Graph::Node::Kind::Work: lanes[n.lane].push_back(n.make()); break;

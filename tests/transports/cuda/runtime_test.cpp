@@ -104,6 +104,43 @@ TEST_F(CudaRuntime, SeesACapture_AndDoesNotBreakIt) {
   runtime_->release(captured);
 }
 
+/// Memory that is allocated while the stream is captured does not break the capture. A stream that waits for an event
+/// of the capture joins it.
+TEST_F(CudaRuntime, ACaptureIsReplayed_WithMemoryAndStreamsThatCameLater) {
+  auto* const begin = driver_function<cuda::Result(cuda::Stream, int)>("cuStreamBeginCapture_v2");
+  auto* const end = driver_function<cuda::Result(cuda::Stream, void**)>("cuStreamEndCapture");
+  auto* const make_executable =
+      driver_function<cuda::Result(void**, void*, unsigned long long)>("cuGraphInstantiateWithFlags");
+  auto* const launch = driver_function<cuda::Result(void*, cuda::Stream)>("cuGraphLaunch");
+  ASSERT_TRUE(begin != nullptr && end != nullptr && make_executable != nullptr && launch != nullptr);
+  const Buffer from = put<std::int32_t>({1, 2, 3, 4});
+  drain();
+  const StreamRef captured = runtime_->make_stream(0), branch = runtime_->make_stream(0);
+  const cuda::Current current(runtime_->context_of(0));
+  constexpr int kGlobal = 0;
+  ASSERT_EQ(begin(static_cast<cuda::Stream>(captured.stream), kGlobal), cuda::kSuccess);
+  const Buffer between = make(from.bytes), to = make(from.bytes);
+  runtime_->copy_async(between, from, captured);
+  const DeviceRuntime::Event fork = runtime_->record(captured);
+  runtime_->wait(branch, fork);
+  EXPECT_EQ(runtime_->capture_of(branch), runtime_->capture_of(captured));
+  runtime_->copy_async(to, between, branch);
+  const DeviceRuntime::Event joint = runtime_->record(branch);
+  runtime_->wait(captured, joint);
+  void* graph = nullptr;
+  void* executable = nullptr;
+  ASSERT_EQ(end(static_cast<cuda::Stream>(captured.stream), &graph), cuda::kSuccess);
+  EXPECT_EQ(runtime_->capture_of(branch), 0U);
+  ASSERT_EQ(make_executable(&executable, graph, 0), cuda::kSuccess);
+  for (const std::int32_t turn : {5, 6}) {
+    runtime_->copy_async(from, put<std::int32_t>({turn, turn, turn, turn}), stream_);
+    ASSERT_EQ(launch(executable, static_cast<cuda::Stream>(stream_.stream)), cuda::kSuccess);
+    EXPECT_EQ(get<std::int32_t>(to), std::vector<std::int32_t>(4, turn));
+  }
+  for (const DeviceRuntime::Event event : {fork, joint}) runtime_->release(event);
+  for (const StreamRef stream : {captured, branch}) runtime_->release(stream);
+}
+
 TEST_F(CudaRuntime, TellsDevicesApart_AndLendsThemToAThread) {
   EXPECT_FALSE(runtime_->traits(0).bus_id.empty());
   EXPECT_GE(runtime_->traits(0).compute_capability, 50);

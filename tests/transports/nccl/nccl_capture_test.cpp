@@ -219,6 +219,30 @@ TEST(NcclCapture, AStreamOutsideOfTheCaptureCannotWaitForItsCalls) {
   });
 }
 
+/// A captured call ends before it runs, so its time says nothing.
+TEST(NcclCapture, StatisticsLeaveCapturedCallsOut) {
+  WorldOptions options = with_nccl();
+  options.config.time_calls = true;
+  const auto body = [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    const Buffer b = make(where, 100);
+    const CallOptions on_stream{.after = where.stream};
+    all.all_reduce(b, b, DType::I32, ReduceOp::Sum, on_stream).get();
+    device_of(where).begin_capture(where.stream);
+    for (int i = 0; i < 5; ++i) all.all_reduce(b, b, DType::I32, ReduceOp::Sum, on_stream).get();
+    const auto graph = device_of(where).end_capture(where.stream);
+    device_of(where).replay(*graph, where.stream);
+    read<std::int32_t>(where, b);
+    std::uint64_t calls = 0;
+    for (const CallStats& c : all.stats().calls) {
+      if (c.collective == Collective::AllReduce) calls += c.calls;
+    }
+    require(calls == 1, "the call outside of the capture");
+    where.runtime.release(b);
+  };
+  on_nccl(2, body, options);
+}
+
 TEST(NcclCapture, ARankAloneCopiesWithinTheGraph) {
   on_nccl(1, [](World& world, const OnDevice& where) {
     const Buffer in = make(where, 100), out = make(where, 100);
