@@ -56,8 +56,7 @@ void StagedMessages::fail(Message& message, const std::exception& why) noexcept 
   }
 }
 
-void StagedMessages::send(ConstBuffer from, StreamRef after,
-                          std::function<Endpoint&(Buffer pinned, Completion& sent)> post, Completion& done) {
+void StagedMessages::send(ConstBuffer from, StreamRef after, Post post, Completion& done) {
   Message& message = make(from.bytes, done);
   message.post = std::move(post);
   message.bytes = from.bytes;
@@ -72,13 +71,12 @@ void StagedMessages::send(ConstBuffer from, StreamRef after,
   }
 }
 
-void StagedMessages::recv(Buffer to, StreamRef after,
-                          const std::function<Endpoint&(Buffer pinned, Completion& received)>& post, Completion& done) {
+void StagedMessages::recv(Buffer to, StreamRef after, const Post& post, Completion& done) {
   Message& message = make(to.bytes, done);
   message.to = to;
   try {
     begin(after, message);
-    message.endpoint = &post(message.pinned.part(0, to.bytes), message);
+    message.take_back = post(message.pinned.part(0, to.bytes), message);
     message.step = Step::Travelling;
   } catch (const std::exception& e) {
     message.status = status_of(e);
@@ -109,7 +107,7 @@ bool StagedMessages::cancel(const Completion& done) {
   if (at == messages_.end()) return false;
   Message& message = **at;
   message.cancelled = true;
-  if (message.step == Step::Travelling && message.endpoint != nullptr) message.endpoint->cancel(message);
+  if (message.step == Step::Travelling) message.take_back(message);
   return true;
 }
 
@@ -125,7 +123,7 @@ bool StagedMessages::copied(Message& message) {
 
 void StagedMessages::post(Message& message) {
   message.step = Step::Travelling;
-  message.endpoint = &message.post(message.pinned.part(0, message.bytes), message);
+  message.take_back = message.post(message.pinned.part(0, message.bytes), message);
 }
 
 /// Its stream has come so far, or never will.
@@ -183,7 +181,6 @@ int StagedMessages::let_leave() {
         post(*message);
       } catch (const std::exception& e) {
         if (!leaving_.empty() && leaving_.front().message == message) leaving_.pop_front();
-        message->endpoint = nullptr;
         message->status = status_of(e);
         message->step = Step::Over;
       }

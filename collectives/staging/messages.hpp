@@ -24,11 +24,14 @@ class SINEW_API StagedMessages : public ProgressSource {
   StagedMessages(DeviceRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
   ~StagedMessages() override;
 
-  /// `post` hands the pinned copy to the transport. `done` fires from this source's progress().
-  void send(ConstBuffer from, StreamRef after, std::function<Endpoint&(Buffer pinned, Completion& sent)> post,
-            Completion& done);
-  void recv(Buffer to, StreamRef after, const std::function<Endpoint&(Buffer pinned, Completion& received)>& post,
-            Completion& done);
+  /// Cancels a message that was posted.
+  using TakeBack = std::function<void(Completion& posted)>;
+  /// Hands the pinned memory of a message to the transport.
+  using Post = std::function<TakeBack(Buffer pinned, Completion& posted)>;
+
+  /// `done` fires from this source's progress().
+  void send(ConstBuffer from, StreamRef after, Post post, Completion& done);
+  void recv(Buffer to, StreamRef after, const Post& post, Completion& done);
   /// Runs `launch`, which posts `done`'s message, when `after` has come so far and all that waits here has left.
   void queue(bool sends, StreamRef after, std::function<void()> launch, Completion& done);
   /// A message that waits for no stream must queue, too.
@@ -51,9 +54,9 @@ class SINEW_API StagedMessages : public ProgressSource {
     Buffer to{};  // of a receive
     std::vector<DeviceRuntime::Event> events;
     Buffer pinned;
-    Endpoint* endpoint = nullptr;
+    TakeBack take_back;
     bool cancelled = false;
-    std::function<Endpoint&(Buffer, Completion&)> post;
+    Post post;
   };
   /// A send that has not left, or what waits behind one or for a stream.
   struct Leaving {

@@ -154,9 +154,10 @@ bool CommunicatorState::close() {
     over = world->calls->wait_until(drained, Deadline::after(std::chrono::seconds(1)));
   }
   world->control->remove(*this);
+  const bool has_cards = messages.has_cards();
   if (over) release();
-  // Messages of calls that failed may still lie somewhere: nobody must take them for his own.
-  if (ended.ok()) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+  // Messages of calls that failed or were cancelled may still lie somewhere. No other communicator must take them.
+  if (ended.ok() && !has_cards) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
   return over;
 }
 

@@ -149,19 +149,44 @@ void UserMessages::launch(const Message& message, StreamRef after, Completion& d
   const bool device = message.memory.place.kind == MemoryKind::Device;
   const bool direct = device && takes_device_memory(message.peer);
   if (device && !direct) {
-    const auto through = [this, message](Buffer pinned, Completion& copied) -> Endpoint& {
-      post({message.sends, pinned, message.peer, message.tag}, copied);
-      return *endpoint_to(message.peer);
-    };
-    StagedMessages& through_host = staged();
-    message.sends ? through_host.send(message.memory, after, through, done)
-                  : through_host.recv(message.memory, after, through, done);
+    launch_through_host(message, after, done);
   } else if ((direct && after.device >= 0) || (staged_ && staged_->must_queue(message.sends))) {
     const auto launch = [this, &done, message] { of_.ended.ok() ? post(message, done) : done.finish(of_.ended); };
     staged().queue(message.sends, direct ? after : StreamRef{}, launch, done);
   } else {
     post(message, done);
   }
+}
+
+void UserMessages::launch_through_host(const Message& message, StreamRef after, Completion& done) {
+  StagedMessages& through_host = staged();
+  if (message.memory.bytes <= kWholeBytes) {
+    const auto through = [this, message](Buffer pinned, Completion& copied) -> StagedMessages::TakeBack {
+      post({message.sends, pinned, message.peer, message.tag}, copied);
+      return [this, peer = message.peer](Completion& posted) { take_back(peer, posted); };
+    };
+    message.sends ? through_host.send(message.memory, after, through, done)
+                  : through_host.recv(message.memory, after, through, done);
+  } else if (!message.sends) {
+    of_.world->transfers->recv(route_to(message.peer), message.tag, message.memory, after, true, done);
+  } else if (through_host.must_queue(true)) {  // no card overtakes an earlier message
+    const auto launch = [this, &done, message] {
+      of_.ended.ok() ? of_.world->transfers->send(route_to(message.peer), message.tag, message.memory, {}, done)
+                     : done.finish(of_.ended);
+    };
+    through_host.queue(true, after, launch, done);
+  } else {
+    of_.world->transfers->send(route_to(message.peer), message.tag, message.memory, after, done);
+  }
+}
+
+TransferRoute UserMessages::route_to(int peer) {
+  return {.endpoint = endpoint_to(peer),
+          .owner = &of_,
+          .identity = of_.group.identity,
+          .communicator = static_cast<std::uint16_t>(of_.group.communicator + 1),
+          .generation = of_.group.generation,
+          .peer = peer};
 }
 
 Tag UserMessages::tag_of(std::uint32_t users) const noexcept {
@@ -173,6 +198,8 @@ void UserMessages::post(const Message& message, Completion& done) {
   // A message of an earlier communicator that had the same id is refused, not taken.
   if (message.sends) {
     endpoint_to(message.peer)->send(message.memory, full, of_.group.identity, done);
+  } else if (Transfers* transfers = of_.world->transfers.get()) {  // the message may be a card
+    transfers->recv(route_to(message.peer), message.tag, message.memory, {}, false, done);
   } else {
     done.note = of_.group.identity;
     endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, full, done);
@@ -181,12 +208,19 @@ void UserMessages::post(const Message& message, Completion& done) {
 
 void UserMessages::cancel(int peer, Completion& done) {
   if (staged_ && staged_->cancel(done)) return;
+  take_back(peer, done);
+}
+
+void UserMessages::take_back(int peer, Completion& posted) {
+  Transfers* transfers = of_.world->transfers.get();
+  if (transfers != nullptr && transfers->cancel(posted) != Transfers::Cancelled::Unknown) return;
   // Without an endpoint no transport has it, and none is made for that: who launches it finds the communicator ended.
-  if (Endpoint* known = endpoints_[static_cast<std::size_t>(peer)]) known->cancel(done);
+  if (Endpoint* known = endpoints_[static_cast<std::size_t>(peer)]) known->cancel(posted);
 }
 
 void UserMessages::end(const Status& reason) noexcept {
   if (any_receives_) any_receives_->end(reason);
+  if (of_.world->transfers) of_.world->transfers->end(&of_, Status(Code::Cancelled, "the communicator has ended"));
   of_.world->calls->for_each_pending([&](PendingCall& op) {
     if (op.owner != &of_ || !is_message(op) || op.peer < 0) return;
     const auto take_back = [this](int peer, Completion& part) { cancel(peer, part); };
@@ -194,7 +228,10 @@ void UserMessages::end(const Status& reason) noexcept {
   });
 }
 
+bool UserMessages::has_cards() const noexcept { return of_.world->transfers && of_.world->transfers->has_cards(&of_); }
+
 void UserMessages::release() noexcept {
+  if (of_.world->transfers) of_.world->transfers->forget_owner(&of_);
   if (staged_) of_.world->engine->remove(*staged_);
   if (any_receives_) of_.world->engine->remove(*any_receives_);
   staged_.reset();

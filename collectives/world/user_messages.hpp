@@ -9,6 +9,7 @@
 #include <sinew/collectives/messages/any_receives.hpp>
 #include <sinew/collectives/messages/message_group.hpp>
 #include <sinew/collectives/staging/messages.hpp>
+#include <sinew/collectives/transfers/transfer.hpp>
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/core/work.hpp>
@@ -33,6 +34,9 @@ class UserMessages {
 
   /// Cancels all messages in flight, since the communicator has ended with `reason`.
   void end(const Status& reason) noexcept;
+  /// True if a peer may still answer to a message that was cancelled here. The id of the communicator must not be used
+  /// again then.
+  bool has_cards() const noexcept;
   /// Gives memory back to the World. Precondition: no message is in flight, or none can make progress any more.
   void release() noexcept;
 
@@ -43,9 +47,14 @@ class UserMessages {
   /// Starts a message.
   PendingCall& open(const Message& message, const CallOptions& options);
   void launch(const Message& message, StreamRef after, Completion& done);
+  /// Sends or receives device memory that the transport to the peer does not take.
+  void launch_through_host(const Message& message, StreamRef after, Completion& done);
   void post(const Message& message, Completion& done);
+  TransferRoute route_to(int peer);
   Tag tag_of(std::uint32_t users) const noexcept;
   void cancel(int peer, Completion& done);
+  /// Cancels a message that was posted.
+  void take_back(int peer, Completion& posted);
   /// Returns null if no transport reaches the peer.
   Endpoint* endpoint_to(int peer);
   /// True if the transport to the peer takes device memory.

@@ -136,6 +136,7 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
     for (const auto& t : f.fabric->transports()) engine->add(*t);
   }
   engine->add(executor);
+  open_transfers();
   open_control(exchange);
 }
 
@@ -204,11 +205,27 @@ void WorldState::open_control(const Exchange& exchange) {
        .explain =
            [this](const PendingCall& call) {
              const auto held = hold();
-             return control->explain(call);
+             return explain(call);
            },
        .at_end = timer || device_watch ? [this](PendingCall& call) { call_ended(call); }
                                        : std::function<void(PendingCall&)>(),
        .name_site = [this](PendingCall& call, const std::string& text) { control->name_site(call, text); }});
+}
+
+/// Ranks without a device take part, too: they exchange messages with ranks that have one.
+void WorldState::open_transfers() {
+  const bool any = std::ranges::any_of(facts.ranks, [](const Facts::Rank& r) { return r.device >= 0; });
+  if (!any || options.virtual_world) return;
+  transfers = std::make_unique<Transfers>(device_runtime, device);
+  engine->add(*transfers);
+}
+
+std::string WorldState::explain(const PendingCall& call) {
+  std::string text = control->explain(call);
+  if (!transfers || !is_message(call)) return text;
+  const std::string transfer = transfers->describe(call.owner, call.peer);
+  if (transfer.empty()) return text;
+  return text.empty() ? transfer : text + "; " + transfer;
 }
 
 void WorldState::open_device_watch() {
@@ -286,6 +303,7 @@ WorldState::~WorldState() {
   if (!engine) return;
   for (const auto& communicator : left_behind) communicator->release();
   engine->remove(executor);
+  if (transfers) engine->remove(*transfers);
   if (self_link_) engine->remove(*self_link_);
   for (OpenFabric& f : fabrics) {
     for (const auto& t : f.fabric->transports()) engine->remove(*t);

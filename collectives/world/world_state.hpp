@@ -10,6 +10,7 @@
 #include <sinew/collectives/messages/self_link.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
+#include <sinew/collectives/transfers/transfers.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world/device_watch.hpp>
 #include <sinew/core/fabric.hpp>
@@ -48,6 +49,7 @@ struct WorldState {
   DeviceRuntime* device_runtime = nullptr;  ///< null: there is no accelerator, and `no_device` says why
   std::string no_device;
   int device = -1;  ///< this rank's device
+  std::unique_ptr<Transfers> transfers;  ///< null: no rank has a device
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab, CallSlab::Retire> calls;
   std::vector<std::uint64_t> sent_bytes;  ///< to each rank; empty without WorldOptions::count_sent
@@ -131,6 +133,8 @@ struct WorldState {
   void open_control(const Exchange& exchange);
   void open_timer(const Exchange& exchange);
   void open_device_watch();
+  void open_transfers();
+  std::string explain(const PendingCall& call);
   void call_ended(PendingCall& call);
   void keep_seen_times() noexcept;
   std::unique_ptr<CallLog> open_log(const ClockDifference& clock) const;

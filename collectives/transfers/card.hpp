@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sinew/core/call/collective.hpp>
+
+namespace sinew {
+
+/// Device messages of up to this many bytes are sent as one plain message. Longer ones are announced by a card.
+inline constexpr std::size_t kWholeBytes = 256 << 10;
+/// The longest piece of a long message that goes through pinned memory.
+inline constexpr std::size_t kPieceBytes = 1 << 20;
+/// The pieces of one message that are copied or sent at the same time.
+inline constexpr std::size_t kPiecesInFlight = 4;
+
+/// Returns the length of each piece but the last one. The pieces are about equal, so that none is so short that a
+/// transport would send it eagerly.
+/// Units: bytes, a multiple of 64. Precondition: bytes > 0.
+constexpr std::uint64_t piece_bytes_of(std::uint64_t bytes) noexcept {
+  const std::uint64_t pieces = (bytes - 1) / kPieceBytes + 1;
+  const std::uint64_t even = (bytes - 1) / pieces + 1;
+  return (even + 63) / 64 * 64;
+}
+
+/// The note of a card. A card is a message of 0 bytes on the user's tag. It announces a long message of device memory:
+/// the transfer `number` among those of its sender to this receiver. The note is never the identity of the
+/// communicator, so a receive that takes a card ends with Mismatch and this note.
+class Card {
+ public:
+  static constexpr std::uint64_t note(std::uint64_t identity, std::uint32_t number) noexcept {
+    return static_cast<std::uint64_t>(mark_of(identity)) << 32 | number;
+  }
+  /// True if the note is that of a card of the communicator with this identity.
+  static constexpr bool is_note(std::uint64_t note, std::uint64_t identity) noexcept {
+    return static_cast<std::uint32_t>(note >> 32) == mark_of(identity);
+  }
+  static constexpr std::uint32_t number_of(std::uint64_t note) noexcept { return static_cast<std::uint32_t>(note); }
+
+ private:
+  static constexpr std::uint32_t mark_of(std::uint64_t identity) noexcept {
+    const auto mark = static_cast<std::uint32_t>(mix(identity, 0x63617264) >> 32);
+    return mark == static_cast<std::uint32_t>(identity >> 32) ? ~mark : mark;
+  }
+};
+
+/// The ways that a long message of device memory can go. Details::ways has bit 1 << way for each.
+enum class TransferWay : std::uint8_t {
+  Pieces,    ///< through pinned memory of the sender, and of the receiver if its buffer is device memory
+  PeerCopy,  ///< the receiver copies from the sender's device memory
+};
+
+constexpr const char* name_of(TransferWay way) noexcept {
+  return way == TransferWay::PeerCopy ? "copied from the sender's device" : "in pieces through pinned memory";
+}
+
+/// What the sender tells of the message that a card announces.
+struct TransferDetails {
+  std::uint64_t bytes = 0;
+  std::uint64_t ways = 0;     ///< that the sender can go
+  std::uint64_t process = 0;  ///< mark_of_process() of the sender
+  std::uint64_t address = 0;  ///< of the message, for a receiver in the same process
+  std::uint64_t device = 0;   ///< the number of the sender's device, for a receiver in the same process
+};
+
+/// The other messages of a transfer. Each is one word of 8 bytes.
+/// Answers of the receiver to the details: TakesPieces, TakesPeerCopy, Truncated, Failed. A receiver that has copied
+/// from the sender's memory then says Copied or Failed. The sender's word after an answer: Go, Withdrawn, Failed.
+enum class TransferWord : std::uint64_t {
+  TakesPieces = 1,
+  TakesPeerCopy,
+  Truncated,  ///< the receiver's buffer is too short
+  Failed,     ///< the writer of this word cannot go on
+  Copied,
+  Go,         ///< the message is ready: the sender's stream has come so far
+  Withdrawn,  ///< the send was cancelled
+};
+
+}  // namespace sinew

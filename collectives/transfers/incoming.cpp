@@ -1,0 +1,214 @@
+#include <cstring>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/transfers/incoming.hpp>
+
+namespace sinew {
+
+IncomingTransfer::IncomingTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route,
+                                   Buffer to, StreamRef after, bool lands, Completion& done)
+    : Transfer(means, counts, route, 0, done), to_(to) {
+  if (lands) landing_ = Landing(to.bytes);
+  if (lands) means_.pool->reserve();
+  if (goes_to_device() && after.device >= 0) after_.record(*means_.runtime, after);
+  first_.of = this;
+}
+
+void IncomingTransfer::post(std::uint32_t users_tag) {
+  first_.pending = true;
+  first_.note = route_.identity;
+  const Buffer into = landing_ ? landing_.memory() : to_;
+  route_.endpoint->recv({into, nullptr, {}}, route_.tag(users_tag, UserMessageKind::User), first_);
+}
+
+bool IncomingTransfer::cancel() noexcept {
+  return first_.pending && route_.endpoint->cancel(first_);
+}
+
+TransferPart* IncomingTransfer::own_parts(std::size_t index) noexcept {
+  TransferPart* const parts[] = {&first_, &word_part_};
+  return index < std::size(parts) ? parts[index] : nullptr;
+}
+
+bool IncomingTransfer::take_first() noexcept {
+  first_.pending = false;
+  if (first_.status.code() == Code::Mismatch && Card::is_note(first_.note, route_.identity)) {
+    number_ = Card::number_of(first_.note);
+    note_ = route_.identity;
+    landing_.reset();
+    step_ = Step::Details;
+    try {
+      receive({reinterpret_cast<std::byte*>(&details_), sizeof(details_)}, UserMessageKind::Details, details_part_);
+    } catch (const std::exception& e) {
+      close(status_of(e));
+    }
+    return false;
+  }
+  if (!landing_ || !first_.status.ok() || first_.bytes == 0) return true;
+  note_ = first_.note;
+  cut(first_.bytes);
+  step_ = Step::Landed;
+  return false;
+}
+
+void IncomingTransfer::finish_first() noexcept {
+  note_ = first_.note;
+  bytes_ = first_.bytes;
+  finish(std::move(first_.status));
+}
+
+bool IncomingTransfer::uses_buffer() const noexcept {
+  if (goes_to_device()) return false;  // its copies are over
+  for (const Piece& p : pieces_) {
+    if (p.part.pending) return true;
+  }
+  return first_.pending;
+}
+
+bool IncomingTransfer::waits_for_peer() const noexcept {
+  return first_.pending || (step_ == Step::Details && details_part_.pending) ||
+         (step_ == Step::Answered && word_part_.pending);
+}
+
+std::string IncomingTransfer::describe() const {
+  const std::string what = fmt::format("a receive of {} bytes from device memory", bytes_);
+  switch (step_) {
+    case Step::Posted:
+      return {};
+    case Step::Details:
+      return "a receive has taken a card and waits for the details of the message";
+    case Step::Answered:
+      return fmt::format("{}, {}, waits until the sender's stream has come to the message", what, name_of(way_));
+    case Step::Pieces:
+      return fmt::format("{}, {}: {} of {} pieces have come", what, name_of(way_), here_, count_);
+    case Step::PeerCopy:
+      return fmt::format("{}, {}, waits for its copy", what, name_of(way_));
+    case Step::Landed:
+      return fmt::format("a receive of {} bytes into device memory: {} of {} pieces are copied", bytes_, through_,
+                         count_);
+  }
+  return what;
+}
+
+void IncomingTransfer::step() {
+  if (step_ == Step::Details) answer();
+  if (step_ == Step::Answered) take_word();
+  if (step_ == Step::Pieces) receive_pieces();
+  if (step_ == Step::Landed) land_pieces();
+  if (step_ == Step::PeerCopy) copy_from_peer();
+}
+
+void IncomingTransfer::answer() {
+  if (details_part_.pending) return;
+  details_part_.status.require();
+  const std::uint64_t pieces = std::uint64_t{1} << static_cast<int>(TransferWay::Pieces);
+  if (details_part_.bytes != sizeof(details_) || details_.bytes == 0 || (details_.ways & pieces) == 0) {
+    throw Error(Code::Mismatch, fmt::format("rank {} announced a message whose details cannot be read", route_.peer));
+  }
+  cut(details_.bytes);
+  if (bytes_ > to_.bytes) {
+    say(TransferWord::Truncated, UserMessageKind::Answer);
+    return close({Code::Truncated, fmt::format("a message of {} bytes for a receive of {}", bytes_, to_.bytes)});
+  }
+  const bool offers_copy = (details_.ways >> static_cast<int>(TransferWay::PeerCopy) & 1) != 0;
+  const bool can_copy = offers_copy && details_.process == mark_of_process();
+  way_ = can_copy && goes_to_device() ? TransferWay::PeerCopy : TransferWay::Pieces;
+  if (way_ == TransferWay::Pieces && goes_to_device()) {
+    try {
+      means_.pool->reserve();
+    } catch (const Error& e) {
+      say(TransferWord::Failed, UserMessageKind::Answer);
+      return close(status_of(e));
+    }
+  }
+  receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Data, word_part_);
+  say(way_ == TransferWay::Pieces ? TransferWord::TakesPieces : TransferWord::TakesPeerCopy, UserMessageKind::Answer);
+  step_ = Step::Answered;
+}
+
+void IncomingTransfer::take_word() {
+  const auto said = word(word_part_, word_);
+  if (!said) return;
+  switch (*said) {
+    case TransferWord::Go:
+      step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy;
+      return;
+    case TransferWord::Withdrawn:
+      return close({Code::Cancelled, fmt::format("rank {} cancelled its send", route_.peer)});
+    case TransferWord::Failed:
+      return close({Code::System, fmt::format("rank {} could not read the message from its device", route_.peer)});
+    case TransferWord::TakesPieces:
+    case TransferWord::TakesPeerCopy:
+    case TransferWord::Truncated:
+    case TransferWord::Copied:
+      break;
+  }
+  throw Error(Code::Mismatch, fmt::format("rank {} sent {} where its Go was expected", route_.peer, word_));
+}
+
+void IncomingTransfer::receive_pieces() {
+  if (goes_to_device() && !take_pinned()) return;
+  for (; here_ < posted_ && !piece(here_).part.pending; ++here_) {
+    const TransferPart& part = piece(here_).part;
+    part.status.require();
+    if (part.bytes == length_of(here_)) continue;
+    throw Error(Code::System, fmt::format("rank {} could not read the message from its device: {} of {} pieces came",
+                                          route_.peer, here_, count_));
+  }
+  copy_pieces();
+  for (; posted_ < count_ && posted_ < through_ + kPiecesInFlight; ++posted_) {
+    const Buffer into = goes_to_device() ? pinned(posted_) : to_.part(offset_of(posted_), length_of(posted_));
+    receive(into, UserMessageKind::Data, piece(posted_).part);
+  }
+}
+
+/// Copies one piece at a time from the landing, so that progress is not held up.
+void IncomingTransfer::land_pieces() {
+  if (!take_pinned()) return;
+  if (here_ < count_ && here_ < through_ + kPiecesInFlight) {
+    std::memcpy(pinned(here_).data, landing_.memory().data + offset_of(here_), length_of(here_));
+    ++here_;
+  }
+  copy_pieces();
+}
+
+void IncomingTransfer::copy_pieces() {
+  try {
+    if (goes_to_device() && failure_.ok() && after_.over()) {
+      for (; copied_ < here_; ++copied_) {
+        copy(to_.part(offset_of(copied_), length_of(copied_)), pinned(copied_), piece(copied_).copy);
+        counts_.staged_bytes += length_of(copied_);
+      }
+    }
+    for (; through_ < copied_ && piece(through_).copy.over(); ++through_) {
+    }
+  } catch (const Error& e) {
+    failure_ = status_of(e);
+  }
+  if (!goes_to_device() || !failure_.ok()) through_ = copied_ = here_;
+  if (through_ == count_) close(failure_);
+}
+
+void IncomingTransfer::copy_from_peer() {
+  TransferEvent& copied = pieces_[0].copy;
+  try {
+    if (copied_ == 0) {
+      if (!after_.over()) return;
+      const ConstBuffer from(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(details_.address)), bytes_,
+                             {MemoryKind::Device, static_cast<int>(details_.device)});
+      copied_ = 1;
+      copy(to_.part(0, bytes_), from, copied);
+      counts_.peer_copied_bytes += bytes_;
+    }
+    if (!copied.over()) return;
+  } catch (const Error& e) {
+    say(TransferWord::Failed, UserMessageKind::Answer);
+    return close(status_of(e));
+  }
+  say(TransferWord::Copied, UserMessageKind::Answer);
+  close({});
+}
+
+}  // namespace sinew

@@ -1,0 +1,145 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <sinew/collectives/transfers/transfer.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/call/collective.hpp>
+
+namespace sinew {
+
+std::uint64_t mark_of_process() {
+  static const std::uint64_t number = random_id();
+  return mix(number, static_cast<std::uint64_t>(::getpid()));
+}
+
+bool TransferEvent::over() {
+  if (runtime_ == nullptr) return true;
+  try {
+    if (!runtime_->query(event_)) return false;
+  } catch (const Error&) {
+    drop();
+    throw;
+  }
+  drop();
+  return true;
+}
+
+Transfer::~Transfer() {
+  if (pinned_.data != nullptr) means_.pool->give_back(pinned_);
+}
+
+void Transfer::send(ConstBuffer from, UserMessageKind kind, TransferPart& part) {
+  part.status = {};
+  part.pending = true;
+  route_.endpoint->send(from, route_.tag(number_, kind), route_.identity, part);
+}
+
+void Transfer::receive(Buffer to, UserMessageKind kind, TransferPart& part) {
+  part.status = {};
+  part.note = route_.identity;
+  part.pending = true;
+  route_.endpoint->recv({to, nullptr, {}}, route_.tag(number_, kind), part);
+}
+
+void Transfer::say(TransferWord word, UserMessageKind kind) {
+  Said& said = said_[words_said_++];
+  said.word = static_cast<std::uint64_t>(word);
+  send({reinterpret_cast<const std::byte*>(&said.word), sizeof(said.word)}, kind, said.part);
+}
+
+std::optional<TransferWord> Transfer::word(const TransferPart& part, const std::uint64_t& value) const {
+  if (part.pending) return std::nullopt;
+  part.status.require();
+  if (part.bytes != sizeof(value)) throw Error(Code::Mismatch, "the peer's answer is of another protocol");
+  return static_cast<TransferWord>(value);
+}
+
+template <class F>
+void Transfer::for_each_part(F&& visit) {
+  visit(details_part_);
+  for (Said& s : said_) visit(s.part);
+  for (Piece& p : pieces_) visit(p.part);
+  for (std::size_t i = 0; TransferPart* part = own_parts(i); ++i) visit(*part);
+}
+
+bool Transfer::is_quiet() noexcept {
+  bool quiet = true;
+  for_each_part([&](const TransferPart& part) { quiet = quiet && !part.pending; });
+  return quiet;
+}
+
+/// A copy whose end the device cannot tell any more counts as over.
+bool Transfer::copies_are_over() noexcept {
+  return std::ranges::all_of(pieces_, [](Piece& p) {
+    try {
+      return p.copy.over();
+    } catch (const Error&) {
+      return true;
+    }
+  });
+}
+
+void Transfer::finish(Status status) noexcept {
+  Completion* done = std::exchange(done_, nullptr);
+  if (done == nullptr) return;
+  done->note = note_;
+  done->bytes = bytes_;
+  done->finish(std::move(status));
+}
+
+void Transfer::close(Status status) noexcept {
+  if (closing_) return;
+  closing_ = true;
+  end_ = std::move(status);
+}
+
+void Transfer::give_up(Status status) noexcept {
+  close(std::move(status));
+  if (std::exchange(gives_up_, true)) return;
+  for_each_part([&](TransferPart& part) {
+    if (part.pending) route_.endpoint->cancel(part);
+  });
+}
+
+void Transfer::end(const Status& reason) noexcept { give_up(reason); }
+
+void Transfer::cut(std::uint64_t bytes) noexcept {
+  bytes_ = bytes;
+  piece_bytes_ = piece_bytes_of(bytes);
+  count_ = (bytes - 1) / piece_bytes_ + 1;
+}
+
+std::size_t Transfer::length_of(std::uint64_t piece) const noexcept {
+  return std::min(piece_bytes_, bytes_ - offset_of(piece));
+}
+
+bool Transfer::take_pinned() {
+  if (pinned_.data != nullptr) return true;
+  if (const auto memory = means_.pool->take()) pinned_ = *memory;
+  return pinned_.data != nullptr;
+}
+
+void Transfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
+  means_.runtime->copy_async(to, from, means_.stream);
+  over.record(*means_.runtime, means_.stream);
+}
+
+bool Transfer::advance() noexcept {
+  if (!closing_) {
+    try {
+      step();
+    } catch (const std::exception& e) {
+      give_up(status_of(e));
+    }
+  }
+  if (!closing_ || !copies_are_over()) return false;
+  if (!uses_buffer()) finish(end_);
+  if (!is_quiet()) return false;
+  finish(end_);
+  return true;
+}
+
+}  // namespace sinew

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sinew/collectives/transfers/card.hpp>
+#include <sinew/collectives/transfers/piece_pool.hpp>
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/transport.hpp>
+#include <sinew/core/transport/device.hpp>
+
+namespace sinew {
+
+/// The communicator and the peer of a message.
+struct TransferRoute {
+  Endpoint* endpoint = nullptr;    ///< to the peer
+  const void* owner = nullptr;     ///< the communicator; null: it is destroyed
+  std::uint64_t identity = 0;      ///< the note of the communicator's messages
+  std::uint16_t communicator = 0;  ///< its odd id
+  std::uint8_t generation = 0;
+  int peer = 0;  ///< a rank of the communicator
+
+  Tag tag(std::uint32_t tag_or_number, UserMessageKind kind) const noexcept {
+    return Tag::user(generation, communicator, tag_or_number, kind);
+  }
+};
+
+/// What the transfers of a World in one direction copy with. All is null on a rank without a device.
+struct TransferMeans {
+  DeviceRuntime* runtime = nullptr;
+  StreamRef stream{};
+  PiecePool* pool = nullptr;
+};
+
+/// A number that only this process has. A child of a fork has another one.
+SINEW_API std::uint64_t mark_of_process();
+
+/// The bytes that the long messages of a World have taken on each way, on this rank.
+struct TransferCounts {
+  std::uint64_t staged_bytes = 0;       ///< copied between device memory and pinned memory
+  std::uint64_t peer_copied_bytes = 0;  ///< copied from the memory of another device
+};
+
+/// A message that a transfer has given to the transport.
+struct TransferPart : Completion {
+  bool pending = false;
+  TransferPart() noexcept : Completion([](Completion& c) noexcept { static_cast<TransferPart&>(c).pending = false; }) {}
+};
+
+/// An event that a transfer waits for. It throws what the runtime throws.
+class TransferEvent {
+ public:
+  TransferEvent() noexcept = default;
+  ~TransferEvent() { drop(); }
+  TransferEvent(const TransferEvent&) = delete;
+  TransferEvent& operator=(const TransferEvent&) = delete;
+
+  void record(DeviceRuntime& runtime, StreamRef stream) {
+    event_ = runtime.record(stream);
+    runtime_ = &runtime;
+  }
+  /// True if there is no event, or the work before the event has run.
+  /// Errors: as DeviceRuntime::query(). There is no event then.
+  bool over();
+  bool is_set() const noexcept { return runtime_ != nullptr; }
+
+ private:
+  void drop() noexcept {
+    if (runtime_ != nullptr) runtime_->release(event_);
+    runtime_ = nullptr;
+  }
+  DeviceRuntime* runtime_ = nullptr;
+  DeviceRuntime::Event event_ = 0;
+};
+
+/// What the two sides of a transfer share: the conversation with the peer, the pieces, and the end.
+/// The user's completion fires once, when the transport and the device no longer use the user's buffer. The object may
+/// live longer, until its last message has ended.
+class SINEW_API Transfer {
+ public:
+  virtual ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  const TransferRoute& route() const noexcept { return route_; }
+  bool is_of(const Completion& done) const noexcept { return done_ == &done; }
+  bool is_open() const noexcept { return done_ != nullptr; }
+  /// Ends the transfer on this side, because its communicator has ended.
+  void end(const Status& reason) noexcept;
+  void forget_owner() noexcept { route_.owner = nullptr; }
+  /// Forgets the user's operation, which will not be ended.
+  void forget_operation() noexcept { done_ = nullptr; }
+  /// True if the transfer only waits for the end of its messages and copies.
+  bool is_closing() const noexcept { return closing_; }
+  /// Moves the transfer on. Returns true if it is over. It must be destroyed then.
+  bool advance() noexcept;
+  /// True if only a message of the peer can move the transfer on.
+  virtual bool waits_for_peer() const noexcept = 0;
+  /// What the transfer waits for, in words.
+  virtual std::string describe() const = 0;
+
+ protected:
+  /// A piece on its way: its pinned memory, its message and its copy.
+  struct Piece {
+    TransferPart part;
+    TransferEvent copy;
+  };
+
+  Transfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route, std::uint32_t number,
+           Completion& done) noexcept
+      : means_(means), counts_(counts), route_(route), number_(number), done_(&done), note_(done.note) {}
+
+  /// Does what can be done now. Errors: end the transfer.
+  virtual void step() = 0;
+  /// True if a message that is in flight uses the user's buffer.
+  virtual bool uses_buffer() const noexcept { return false; }
+
+  void send(ConstBuffer from, UserMessageKind kind, TransferPart& part);
+  void receive(Buffer to, UserMessageKind kind, TransferPart& part);
+  void say(TransferWord word, UserMessageKind kind);
+  /// Returns nullopt if the word has not come.
+  /// Errors: Error with the status that the message ended with.
+  std::optional<TransferWord> word(const TransferPart& part, const std::uint64_t& value) const;
+  /// Ends the user's operation.
+  void finish(Status status) noexcept;
+  /// The transfer ends with this status when its messages and copies have ended.
+  void close(Status status) noexcept;
+  /// As close(), but the messages in flight are cancelled.
+  void give_up(Status status) noexcept;
+  void cut(std::uint64_t bytes) noexcept;
+  std::size_t length_of(std::uint64_t piece) const noexcept;
+  std::size_t offset_of(std::uint64_t piece) const noexcept { return piece * piece_bytes_; }
+  Piece& piece(std::uint64_t number) noexcept { return pieces_[number % kPiecesInFlight]; }
+  Buffer pinned(std::uint64_t number) const noexcept {
+    return pinned_.part(number % kPiecesInFlight * kPieceBytes, length_of(number));
+  }
+  /// Takes pinned memory. Returns false if other transfers must end first.
+  bool take_pinned();
+  /// Copies on the direction's stream, and lets `over` tell the end.
+  void copy(Buffer to, ConstBuffer from, TransferEvent& over);
+
+  const TransferMeans& means_;
+  TransferCounts& counts_;
+  TransferRoute route_;
+  std::uint32_t number_;
+  Completion* done_;
+  std::uint64_t note_;       // of the user's completion at its end
+  std::uint64_t bytes_ = 0;  // of the message
+  std::uint64_t count_ = 0;  // of pieces
+  TransferPart details_part_;
+  TransferDetails details_;
+  std::array<Piece, kPiecesInFlight> pieces_;
+  TransferEvent after_;  // the user's stream has come to the call
+
+ private:
+  struct Said {
+    TransferPart part;
+    std::uint64_t word = 0;
+  };
+  template <class F>
+  void for_each_part(F&& visit);
+  virtual TransferPart* own_parts(std::size_t index) noexcept = 0;
+  bool is_quiet() noexcept;
+  bool copies_are_over() noexcept;
+
+  std::uint64_t piece_bytes_ = 0;
+  Buffer pinned_;
+  std::array<Said, 3> said_;
+  std::size_t words_said_ = 0;
+  bool closing_ = false;
+  bool gives_up_ = false;
+  Status end_;
+};
+
+}  // namespace sinew
