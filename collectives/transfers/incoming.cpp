@@ -11,7 +11,6 @@ IncomingTransfer::IncomingTransfer(const TransferMeans& means, TransferCounts& c
                                    Buffer to, StreamRef after, bool lands, Completion& done)
     : Transfer(means, counts, route, 0, done), to_(to) {
   if (lands) landing_ = Landing(to.bytes);
-  if (lands) means_.pool->reserve();
   if (goes_to_device() && after.device >= 0) after_.record(*means_.runtime, after);
   first_.of = this;
 }
@@ -23,9 +22,7 @@ void IncomingTransfer::post(std::uint32_t users_tag) {
   route_.endpoint->recv({into, nullptr, {}}, route_.tag(users_tag, UserMessageKind::User), first_);
 }
 
-bool IncomingTransfer::cancel() noexcept {
-  return first_.pending && route_.endpoint->cancel(first_);
-}
+bool IncomingTransfer::cancel() noexcept { return first_.pending && route_.endpoint->cancel(first_); }
 
 TransferPart* IncomingTransfer::own_parts(std::size_t index) noexcept {
   TransferPart* const parts[] = {&first_, &word_part_};
@@ -59,7 +56,7 @@ void IncomingTransfer::finish_first() noexcept {
   finish(std::move(first_.status));
 }
 
-bool IncomingTransfer::uses_buffer() const noexcept {
+bool IncomingTransfer::uses_buffer() noexcept {
   if (goes_to_device()) return false;  // its copies are over
   for (const Piece& p : pieces_) {
     if (p.part.pending) return true;
@@ -75,16 +72,12 @@ bool IncomingTransfer::waits_for_peer() const noexcept {
 std::string IncomingTransfer::describe() const {
   const std::string what = fmt::format("a receive of {} bytes from device memory", bytes_);
   switch (step_) {
-    case Step::Posted:
-      return {};
-    case Step::Details:
-      return "a receive has taken a card and waits for the details of the message";
+    case Step::Posted: return {};
+    case Step::Details: return "a receive has taken a card and waits for the details of the message";
     case Step::Answered:
       return fmt::format("{}, {}, waits until the sender's stream has come to the message", what, name_of(way_));
-    case Step::Pieces:
-      return fmt::format("{}, {}: {} of {} pieces have come", what, name_of(way_), here_, count_);
-    case Step::PeerCopy:
-      return fmt::format("{}, {}, waits for its copy", what, name_of(way_));
+    case Step::Pieces: return fmt::format("{}, {}: {} of {} pieces have come", what, name_of(way_), here_, count_);
+    case Step::PeerCopy: return fmt::format("{}, {}, waits for its copy", what, name_of(way_));
     case Step::Landed:
       return fmt::format("a receive of {} bytes into device memory: {} of {} pieces are copied", bytes_, through_,
                          count_);
@@ -125,25 +118,31 @@ void IncomingTransfer::answer() {
   }
   receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Data, word_part_);
   say(way_ == TransferWay::Pieces ? TransferWord::TakesPieces : TransferWord::TakesPeerCopy, UserMessageKind::Answer);
+  owes_word_ = way_ == TransferWay::PeerCopy;
   step_ = Step::Answered;
+}
+
+/// A sender that has said Go waits for this word. One that has not said Go does not look at it.
+void IncomingTransfer::take_leave() {
+  if (!owes_word_) return;
+  say(failure_.ok() && copied_ != 0 ? TransferWord::Copied : TransferWord::Failed, UserMessageKind::Answer);
 }
 
 void IncomingTransfer::take_word() {
   const auto said = word(word_part_, word_);
   if (!said) return;
   switch (*said) {
-    case TransferWord::Go:
-      step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy;
-      return;
+    case TransferWord::Go: step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy; return;
     case TransferWord::Withdrawn:
+      owes_word_ = false;
       return close({Code::Cancelled, fmt::format("rank {} cancelled its send", route_.peer)});
     case TransferWord::Failed:
+      owes_word_ = false;
       return close({Code::System, fmt::format("rank {} could not read the message from its device", route_.peer)});
     case TransferWord::TakesPieces:
     case TransferWord::TakesPeerCopy:
     case TransferWord::Truncated:
-    case TransferWord::Copied:
-      break;
+    case TransferWord::Copied: break;
   }
   throw Error(Code::Mismatch, fmt::format("rank {} sent {} where its Go was expected", route_.peer, word_));
 }
@@ -166,6 +165,7 @@ void IncomingTransfer::receive_pieces() {
 
 /// Copies one piece at a time from the landing, so that progress is not held up.
 void IncomingTransfer::land_pieces() {
+  means_.pool->reserve();
   if (!take_pinned()) return;
   if (here_ < count_ && here_ < through_ + kPiecesInFlight) {
     std::memcpy(pinned(here_).data, landing_.memory().data + offset_of(here_), length_of(here_));
@@ -204,11 +204,9 @@ void IncomingTransfer::copy_from_peer() {
     }
     if (!copied.over()) return;
   } catch (const Error& e) {
-    say(TransferWord::Failed, UserMessageKind::Answer);
-    return close(status_of(e));
+    failure_ = status_of(e);
   }
-  say(TransferWord::Copied, UserMessageKind::Answer);
-  close({});
+  close(failure_);
 }
 
 }  // namespace sinew

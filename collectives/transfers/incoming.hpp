@@ -43,7 +43,8 @@ class SINEW_API IncomingTransfer final : public Transfer {
   enum class Step : std::uint8_t { Posted, Details, Answered, Pieces, PeerCopy, Landed };
 
   void step() override;
-  bool uses_buffer() const noexcept override;
+  bool uses_buffer() noexcept override;
+  void take_leave() override;
   TransferPart* own_parts(std::size_t index) noexcept override;
   bool goes_to_device() const noexcept { return to_.place.kind == MemoryKind::Device; }
   void answer();
@@ -60,6 +61,7 @@ class SINEW_API IncomingTransfer final : public Transfer {
   First first_;
   TransferPart word_part_;
   std::uint64_t word_ = 0;
+  bool owes_word_ = false;     // the sender waits until this rank no longer reads its memory
   Status failure_;             // of a copy; the rest of the message is received, but not kept
   std::uint64_t posted_ = 0;   // pieces whose receive was posted
   std::uint64_t here_ = 0;     // pieces that have come

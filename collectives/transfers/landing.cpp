@@ -11,11 +11,10 @@
 namespace sinew {
 
 Landing::Landing(std::size_t bytes) {
-  void* memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    throw Error(Code::System, fmt::format("a receive of {} bytes of device memory: mmap: {}", bytes,
-                                          std::strerror(errno)));
+    throw Error(Code::System,
+                fmt::format("a receive of {} bytes of device memory: mmap: {}", bytes, std::strerror(errno)));
   memory_ = {static_cast<std::byte*>(memory), bytes};
 }
 

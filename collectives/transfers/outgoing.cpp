@@ -1,3 +1,4 @@
+#include <chrono>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -5,10 +6,17 @@
 #include <sinew/collectives/transfers/outgoing.hpp>
 
 namespace sinew {
+namespace {
+
+/// How long a send waits for a receiver that copies from its memory when the communicator has ended.
+constexpr Duration kMostPatience = std::chrono::seconds(1);
+
+}  // namespace
 
 OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route,
                                    std::uint32_t number, ConstBuffer from, StreamRef after, Completion& done)
     : Transfer(means, counts, route, number, done), from_(from) {
+  copied_part_.is_kept = true;
   cut(from.bytes);
   means_.pool->reserve();
   if (after.device >= 0) after_.record(*means_.runtime, after);
@@ -34,28 +42,33 @@ bool OutgoingTransfer::cancel() noexcept {
   return true;
 }
 
+bool OutgoingTransfer::uses_buffer() noexcept {
+  if (!copied_part_.pending) return false;
+  if (!patience_.given()) patience_ = Deadline::after(kMostPatience);
+  if (!patience_.passed()) return true;
+  route_.endpoint->cancel(copied_part_);
+  return false;
+}
+
 TransferPart* OutgoingTransfer::own_parts(std::size_t index) noexcept {
-  TransferPart* const parts[] = {&card_part_, &answer_part_, &last_part_};
+  TransferPart* const parts[] = {&card_part_, &answer_part_, &copied_part_, &last_part_};
   return index < std::size(parts) ? parts[index] : nullptr;
 }
 
 bool OutgoingTransfer::waits_for_peer() const noexcept {
   if (cancelled_ && is_open()) return false;
-  return (step_ == Step::Announced || step_ == Step::PeerCopy) && answer_part_.pending &&
-         failure_of_announcement() == nullptr;
+  if (step_ == Step::PeerCopy) return copied_part_.pending;
+  return step_ == Step::Announced && answer_part_.pending && failure_of_announcement() == nullptr;
 }
 
 std::string OutgoingTransfer::describe() const {
   const std::string what = fmt::format("a send of {} bytes of device memory", bytes_);
   switch (step_) {
-    case Step::Announced:
-      return what + " was announced and waits for the receiver's answer";
+    case Step::Announced: return what + " was announced and waits for the receiver's answer";
     case Step::Answered:
       return what + (after_.is_set() ? " waits for its stream" : " waits for pinned memory that other sends use");
-    case Step::Pieces:
-      return fmt::format("{}, {}: {} of {} pieces are sent", what, name_of(way_), through_, count_);
-    case Step::PeerCopy:
-      return fmt::format("{}, {}, waits for the end of the receiver's copy", what, name_of(way_));
+    case Step::Pieces: return fmt::format("{}, {}: {} of {} pieces are sent", what, name_of(way_), through_, count_);
+    case Step::PeerCopy: return fmt::format("{}, {}, waits for the end of the receiver's copy", what, name_of(way_));
   }
   return what;
 }
@@ -86,14 +99,12 @@ void OutgoingTransfer::take_answer() {
       way_ = *answer == TransferWord::TakesPieces ? TransferWay::Pieces : TransferWay::PeerCopy;
       step_ = Step::Answered;
       return;
-    case TransferWord::Truncated:
-      return close({});
+    case TransferWord::Truncated: return close({});
     case TransferWord::Failed:
       return close({Code::System, fmt::format("rank {} could not receive the message", route_.peer)});
     case TransferWord::Copied:
     case TransferWord::Go:
-    case TransferWord::Withdrawn:
-      break;
+    case TransferWord::Withdrawn: break;
   }
   throw Error(Code::Mismatch, fmt::format("rank {} answered with {}, which is no answer", route_.peer, answer_));
 }
@@ -112,7 +123,7 @@ void OutgoingTransfer::begin() {
   if (way_ == TransferWay::Pieces && !take_pinned()) return;
   has_gone_ = true;
   if (way_ == TransferWay::PeerCopy)
-    receive({reinterpret_cast<std::byte*>(&answer_), sizeof(answer_)}, UserMessageKind::Answer, answer_part_);
+    receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Answer, copied_part_);
   say(TransferWord::Go, UserMessageKind::Data);
   step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy;
 }
@@ -138,9 +149,9 @@ void OutgoingTransfer::move_pieces() {
 }
 
 void OutgoingTransfer::await_copied() {
-  const auto answer = word(answer_part_, answer_);
-  if (!answer) return;
-  close(*answer == TransferWord::Copied
+  const auto said = word(copied_part_, word_);
+  if (!said) return;
+  close(*said == TransferWord::Copied
             ? Status()
             : Status(Code::System, fmt::format("rank {} could not copy the message from this device", route_.peer)));
 }

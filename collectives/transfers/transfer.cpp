@@ -7,6 +7,7 @@
 #include <sinew/collectives/transfers/transfer.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/call/collective.hpp>
+#include <sinew/core/log.hpp>
 
 namespace sinew {
 
@@ -100,7 +101,7 @@ void Transfer::give_up(Status status) noexcept {
   close(std::move(status));
   if (std::exchange(gives_up_, true)) return;
   for_each_part([&](TransferPart& part) {
-    if (part.pending) route_.endpoint->cancel(part);
+    if (part.pending && !part.is_kept) route_.endpoint->cancel(part);
   });
 }
 
@@ -136,6 +137,13 @@ bool Transfer::advance() noexcept {
     }
   }
   if (!closing_ || !copies_are_over()) return false;
+  if (!std::exchange(has_taken_leave_, true)) {
+    try {
+      take_leave();
+    } catch (const std::exception& e) {
+      log::info("a long message of device memory: {}", e.what());
+    }
+  }
   if (!uses_buffer()) finish(end_);
   if (!is_quiet()) return false;
   finish(end_);

@@ -48,6 +48,7 @@ struct TransferCounts {
 /// A message that a transfer has given to the transport.
 struct TransferPart : Completion {
   bool pending = false;
+  bool is_kept = false;  ///< Transfer::give_up() does not cancel the message
   TransferPart() noexcept : Completion([](Completion& c) noexcept { static_cast<TransferPart&>(c).pending = false; }) {}
 };
 
@@ -116,8 +117,11 @@ class SINEW_API Transfer {
 
   /// Does what can be done now. Errors: end the transfer.
   virtual void step() = 0;
-  /// True if a message that is in flight uses the user's buffer.
-  virtual bool uses_buffer() const noexcept { return false; }
+  /// True if a message that is in flight, or the peer, uses the user's buffer. Asked when the copies of this rank are
+  /// over and the transfer closes.
+  virtual bool uses_buffer() noexcept { return false; }
+  /// The last words to the peer. Called once, when the copies of this rank are over and the transfer closes.
+  virtual void take_leave() {}
 
   void send(ConstBuffer from, UserMessageKind kind, TransferPart& part);
   void receive(Buffer to, UserMessageKind kind, TransferPart& part);
@@ -169,10 +173,11 @@ class SINEW_API Transfer {
 
   std::uint64_t piece_bytes_ = 0;
   Buffer pinned_;
-  std::array<Said, 3> said_;
+  std::array<Said, 2> said_;
   std::size_t words_said_ = 0;
   bool closing_ = false;
   bool gives_up_ = false;
+  bool has_taken_leave_ = false;
   Status end_;
 };
 

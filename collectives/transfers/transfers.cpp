@@ -101,7 +101,8 @@ void Transfers::end(const void* owner, const Status& reason) noexcept {
 }
 
 bool Transfers::has_cards(const void* owner) const noexcept {
-  return std::ranges::any_of(outgoing_, [owner](const auto* t) { return t->route().owner == owner; });
+  return std::ranges::any_of(outgoing_,
+                             [owner](const auto* t) { return !t->is_closing() && t->route().owner == owner; });
 }
 
 void Transfers::forget_owner(const void* owner) noexcept {

@@ -68,10 +68,10 @@ class SINEW_API Transfers final : public ProgressSource {
   std::optional<PiecePool> receive_pool_;
   TransferMeans sending_;
   TransferMeans receiving_;
-  std::uint32_t numbers_ = 0;                             // of transfers so far
-  std::vector<std::unique_ptr<IncomingTransfer>> posted_; // wait for their first message, in any order
-  std::vector<std::unique_ptr<Transfer>> active_;         // in the order in which they began
-  std::vector<OutgoingTransfer*> outgoing_;               // those of `active_`
+  std::uint32_t numbers_ = 0;                              // of transfers so far
+  std::vector<std::unique_ptr<IncomingTransfer>> posted_;  // wait for their first message, in any order
+  std::vector<std::unique_ptr<Transfer>> active_;          // in the order in which they began
+  std::vector<OutgoingTransfer*> outgoing_;                // those of `active_`
 };
 
 }  // namespace sinew

@@ -157,7 +157,8 @@ bool CommunicatorState::close() {
   const bool has_cards = messages.has_cards();
   if (over) release();
   // Messages of calls that failed or were cancelled may still lie somewhere. No other communicator must take them.
-  if (ended.ok() && !has_cards) world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
+  if (ended.ok() && !has_cards)
+    world->free_ids[group.communicator / 128] |= std::uint64_t{1} << (group.communicator / 2 % 64);
   return over;
 }
 

@@ -48,7 +48,7 @@ struct WorldState {
   std::unique_ptr<DeviceRuntime> own_device_runtime;
   DeviceRuntime* device_runtime = nullptr;  ///< null: there is no accelerator, and `no_device` says why
   std::string no_device;
-  int device = -1;  ///< this rank's device
+  int device = -1;                       ///< this rank's device
   std::unique_ptr<Transfers> transfers;  ///< null: no rank has a device
   std::unique_ptr<Engine> engine;
   std::unique_ptr<CallSlab, CallSlab::Retire> calls;

@@ -4,8 +4,8 @@
 
 namespace sinew {
 
-/// The purpose of a message with a user tag. Messages other than User belong to the transfer of a long message of device
-/// memory, and the number of that transfer stands in place of the user's tag.
+/// The purpose of a message with a user tag. Messages other than User belong to the transfer of a long message of
+/// device memory. The number of that transfer stands in place of the user's tag.
 enum class UserMessageKind : std::uint8_t { User, Details, Answer, Data };
 
 /// The identity of a message, by which it finds its receive. The highest 8 bits are the generation and the next 16 the

@@ -1,0 +1,347 @@
+// Both sides of a long message of device memory in one thread, over a rank's connection to itself.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include <sinew/collectives/messages/self_link.hpp>
+#include <sinew/collectives/transfers/transfers.hpp>
+#include <sinew/core/deadline.hpp>
+
+#include "fakes/fake_device.hpp"
+#include "support/on_device.hpp"
+
+namespace sinew::test {
+namespace {
+
+constexpr std::uint32_t kTag = 7;
+constexpr std::uint64_t kIdentity = 0x1234'5678'9abc'def0;
+
+struct End : Completion {
+  End() : Completion([](Completion& c) noexcept { ++static_cast<End&>(c).fired; }) {}
+  int fired = 0;
+};
+
+class TransfersOfOneRank : public testing::Test {
+ protected:
+  ~TransfersOfOneRank() override {
+    open_->store(true);
+    for (const Buffer& b : made_) drain_and_release(b);
+    device_.release(where_.stream);
+  }
+  TransferRoute route(std::uint64_t identity = kIdentity) {
+    return {.endpoint = &link_, .owner = this, .identity = identity, .communicator = 3, .generation = 0, .peer = 0};
+  }
+  std::vector<std::uint32_t> counting(std::size_t bytes) {
+    std::vector<std::uint32_t> values(bytes / 4);
+    std::iota(values.begin(), values.end(), 17U);
+    return values;
+  }
+  Buffer on_device(std::vector<std::uint32_t>& values) {
+    made_.push_back(write(where_, values));
+    static_cast<void>(read<std::uint32_t>(where_, made_.back()));  // so that `values` may go
+    return made_.back();
+  }
+  template <class F>
+  bool progress_until(F holds, Duration patience = std::chrono::seconds(20)) {
+    const Deadline deadline = Deadline::after(patience);
+    while (!holds()) {
+      static_cast<void>(link_.progress() + transfers_.progress());
+      if (deadline.passed()) return false;
+    }
+    return true;
+  }
+  /// Lets the link and the transfers do all that they can do now.
+  void settle() {
+    for (int turn = 0; turn < 100; ++turn) static_cast<void>(link_.progress() + transfers_.progress());
+  }
+  /// Keeps the stream from going on before open_ is true.
+  void block(StreamRef stream) {
+    fake::enqueue(stream.stream, [open = open_] { return open->load(); });
+  }
+  static Buffer view(std::vector<std::uint32_t>& values) {
+    return {reinterpret_cast<std::byte*>(values.data()), values.size() * 4};
+  }
+
+  fake::Device device_;
+  const OnDevice where_{device_, device_.make_stream(0)};
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+  std::vector<Buffer> made_;
+  Transfers transfers_{&device_, 0};  // outlives the link
+  SelfLink link_{0};
+  End sent_;
+  End received_;
+
+ private:
+  void drain_and_release(Buffer b) {
+    static_cast<void>(read<std::uint32_t>(where_, b));
+    device_.release(b);
+  }
+};
+
+constexpr std::size_t kLong = 5 * kPieceBytes + 4 * 1001;
+
+TEST_F(TransfersOfOneRank, CopyFromDeviceToDevice_WithoutHostMemory) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> nothing(kLong / 4);
+  const Buffer from = on_device(values);
+  const Buffer to = on_device(nothing);
+  transfers_.recv(route(), kTag, to, {}, true, received_);
+  transfers_.send(route(), kTag, from, {}, sent_);
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }));
+  EXPECT_TRUE(sent_.status.ok()) << sent_.status.message();
+  EXPECT_TRUE(received_.status.ok()) << received_.status.message();
+  EXPECT_EQ(received_.bytes, kLong);
+  EXPECT_EQ(received_.note, kIdentity);
+  EXPECT_EQ(read<std::uint32_t>(where_, to), values);
+  EXPECT_EQ(transfers_.counts().staged_bytes, 0U) << "P2P must not touch host memory where the devices can copy";
+  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kLong);
+  EXPECT_FALSE(transfers_.active());
+}
+
+TEST_F(TransfersOfOneRank, StageEachByteOnce_WhenTheReceiverIsInHostMemory) {
+  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kLong}) {
+    End sent;
+    End received;
+    auto values = counting(bytes);
+    std::vector<std::uint32_t> got(bytes / 4 + 1, 5);
+    const std::uint64_t before = transfers_.counts().staged_bytes;
+    transfers_.send(route(), kTag, on_device(values), {}, sent);
+    settle();
+    EXPECT_TRUE(link_.has_unexpected(Tag::user(0, 3, kTag))) << "a receive from any rank must find the card";
+    transfers_.recv(route(), kTag, view(got), {}, false, received);
+    ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << bytes;
+    EXPECT_TRUE(received.status.ok()) << received.status.message();
+    EXPECT_EQ(received.bytes, bytes);
+    EXPECT_EQ(got.back(), 5U) << "behind the message";
+    got.pop_back();
+    EXPECT_EQ(got, values);
+    EXPECT_EQ(transfers_.counts().staged_bytes - before, bytes);
+  }
+}
+
+TEST_F(TransfersOfOneRank, TakeAPlainMessage_IntoDeviceMemory) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> nothing(kLong / 4);
+  const Buffer to = on_device(nothing);
+  transfers_.recv(route(), kTag, to, {}, true, received_);
+  link_.send(view(values), Tag::user(0, 3, kTag), kIdentity, sent_);
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }));
+  EXPECT_TRUE(received_.status.ok()) << received_.status.message();
+  EXPECT_EQ(read<std::uint32_t>(where_, to), values);
+  EXPECT_EQ(transfers_.counts().staged_bytes, kLong);
+}
+
+TEST_F(TransfersOfOneRank, WaitForTheStreamsOfBothSides) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> nothing(kLong / 4);
+  const Buffer from = on_device(values);
+  const Buffer to = on_device(nothing);
+  const StreamRef late = device_.make_stream(0);
+  block(late);
+  transfers_.send(route(), kTag, from, late, sent_);
+  transfers_.recv(route(), kTag, to, late, true, received_);
+  settle();
+  EXPECT_EQ(sent_.fired + received_.fired, 0);
+  EXPECT_EQ(transfers_.counts().peer_copied_bytes, 0U);
+  EXPECT_NE(transfers_.describe(this, 0).find("waits for its stream"), std::string::npos)
+      << transfers_.describe(this, 0);
+  EXPECT_FALSE(transfers_.arm()) << "nobody is woken by a device";
+  open_->store(true);
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }));
+  EXPECT_EQ(read<std::uint32_t>(where_, to), values);
+  device_.release(late);
+}
+
+TEST_F(TransfersOfOneRank, EndTruncated_WhenTheReceiveIsTooShort) {
+  for (const std::size_t room : {std::size_t{0}, std::size_t{8}, kLong - 4}) {
+    End sent;
+    End received;
+    auto values = counting(kLong);
+    std::vector<std::uint32_t> got(room / 4, 5);
+    transfers_.recv(route(), kTag, view(got), {}, false, received);
+    transfers_.send(route(), kTag, on_device(values), {}, sent);
+    ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << room;
+    EXPECT_TRUE(sent.status.ok()) << "as with a plain message";
+    EXPECT_EQ(received.status.code(), Code::Truncated);
+    EXPECT_EQ(received.bytes, kLong);
+    EXPECT_EQ(got, std::vector<std::uint32_t>(room / 4, 5));
+  }
+}
+
+TEST_F(TransfersOfOneRank, EndBothSidesCancelled_WhenTheSendIsCancelledBeforeGo) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> got(kLong / 4);
+  transfers_.send(route(), kTag, on_device(values), {}, sent_);
+  settle();
+  EXPECT_TRUE(transfers_.arm()) << "only the peer can go on";
+  EXPECT_EQ(transfers_.cancel(sent_), Transfers::Cancelled::Done);
+  EXPECT_EQ(sent_.fired, 0) << "only progress() fires";
+  settle();
+  EXPECT_EQ(sent_.fired, 1);
+  EXPECT_EQ(sent_.status.code(), Code::Cancelled);
+  EXPECT_TRUE(transfers_.has_cards(this)) << "the card lies at the peer";
+  EXPECT_EQ(transfers_.cancel(sent_), Transfers::Cancelled::Unknown);
+  transfers_.recv(route(), kTag, view(got), {}, false, received_);
+  ASSERT_TRUE(progress_until([&] { return received_.fired == 1; }));
+  EXPECT_EQ(received_.status.code(), Code::Cancelled);
+  settle();
+  EXPECT_FALSE(transfers_.has_cards(this));
+  EXPECT_FALSE(transfers_.active());
+}
+
+TEST_F(TransfersOfOneRank, CancelAReceive_BeforeItsCardOnly) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> got(kLong / 4);
+  End first;
+  transfers_.recv(route(), kTag, view(got), {}, false, first);
+  EXPECT_EQ(transfers_.cancel(first), Transfers::Cancelled::Done);
+  settle();
+  EXPECT_EQ(first.fired, 1);
+  EXPECT_EQ(first.status.code(), Code::Cancelled);
+  const StreamRef late = device_.make_stream(0);
+  block(late);
+  transfers_.recv(route(), kTag, view(got), {}, false, received_);
+  transfers_.send(route(), kTag, on_device(values), late, sent_);
+  settle();
+  EXPECT_EQ(transfers_.cancel(received_), Transfers::Cancelled::TooLate);
+  EXPECT_EQ(transfers_.cancel(sent_), Transfers::Cancelled::Done) << "it waits for its stream";
+  ASSERT_TRUE(progress_until([&] { return received_.fired == 1; }));
+  EXPECT_EQ(received_.status.code(), Code::Cancelled);
+  open_->store(true);
+  device_.release(late);
+}
+
+TEST_F(TransfersOfOneRank, EndHere_WhenTheCommunicatorEnds) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> got(kLong / 4);
+  const StreamRef late = device_.make_stream(0);
+  block(late);
+  const Buffer from = on_device(values);
+  End alone;
+  End waiting;
+  transfers_.send(route(), kTag + 1, from, {}, alone);  // nobody receives it
+  transfers_.recv(route(), kTag + 2, view(got), {}, false, waiting);
+  transfers_.send(route(), kTag, from, late, sent_);
+  transfers_.recv(route(), kTag, view(got), {}, false, received_);
+  settle();
+  transfers_.end(this, {Code::Cancelled, "the communicator has ended"});
+  const auto all = [&] { return sent_.fired + received_.fired + alone.fired + waiting.fired == 4; };
+  ASSERT_TRUE(progress_until(all)) << transfers_.describe(this, 0);
+  for (const End* e : {&sent_, &received_, &alone, &waiting}) EXPECT_EQ(e->status.code(), Code::Cancelled);
+  ASSERT_TRUE(progress_until([&] { return !transfers_.active(); }));
+  open_->store(true);
+  device_.release(late);
+}
+
+TEST_F(TransfersOfOneRank, EndHere_WhenTheCommunicatorEndsDuringAPeerCopy) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> nothing(kLong / 4);
+  const Buffer from = on_device(values);
+  const Buffer to = on_device(nothing);
+  const StreamRef late = device_.make_stream(0);
+  block(late);
+  transfers_.send(route(), kTag, from, {}, sent_);
+  transfers_.recv(route(), kTag, to, late, true, received_);
+  settle();
+  EXPECT_EQ(transfers_.cancel(sent_), Transfers::Cancelled::TooLate) << "it has said Go";
+  transfers_.end(this, {Code::Cancelled, "the communicator has ended"});
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }, std::chrono::milliseconds(900)))
+      << "the receiver must tell the sender that it does not read";
+  EXPECT_EQ(read<std::uint32_t>(where_, to), nothing);
+  open_->store(true);
+  device_.release(late);
+}
+
+TEST_F(TransfersOfOneRank, EndWithOneErrorOnBothSides_WhenTheSendersDeviceFails) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> got(kLong / 4);
+  const Buffer from = on_device(values);
+  transfers_.recv(route(), kTag, view(got), {}, false, received_);
+  transfers_.send(route(), kTag, from, {}, sent_);
+  // No event is recorded and nothing is copied before the answer, so the first copy fails.
+  device_.fail_next("an illegal address was met");
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; })) << transfers_.describe(this, 0);
+  EXPECT_EQ(sent_.status.code(), Code::System);
+  EXPECT_EQ(sent_.status.message(), "an illegal address was met");
+  EXPECT_EQ(received_.status.code(), Code::System);
+  EXPECT_NE(std::string(received_.status.message()).find("rank 0 could not read the message from its device"),
+            std::string::npos)
+      << received_.status.message();
+  ASSERT_TRUE(progress_until([&] { return !transfers_.active(); }));
+}
+
+TEST_F(TransfersOfOneRank, SendNothing_WhenThereIsNoPinnedMemory) {
+  auto values = counting(kLong);
+  const Buffer from = on_device(values);
+  device_.fail_next("out of pinned memory");
+  EXPECT_THROW(transfers_.send(route(), kTag, from, {}, sent_), Error);
+  settle();
+  EXPECT_FALSE(link_.has_unexpected(Tag::user(0, 3, kTag)));
+  EXPECT_EQ(sent_.fired, 0);
+  EXPECT_FALSE(transfers_.active());
+}
+
+TEST_F(TransfersOfOneRank, ArriveInOrder_WhenThereAreMoreThanThePoolHolds) {
+  constexpr std::size_t kMessages = 3 * PiecePool::kMostTransfers;
+  std::vector<std::vector<std::uint32_t>> values;
+  std::vector<std::vector<std::uint32_t>> got;
+  std::vector<std::unique_ptr<End>> ends;
+  const auto end = [&]() -> End& { return *ends.emplace_back(std::make_unique<End>()); };
+  got.reserve(kMessages);
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    values.push_back(counting(kWholeBytes + 4 * (i + 1)));
+    transfers_.send(route(), kTag, on_device(values.back()), {}, end());
+  }
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    got.emplace_back(values[i].size());
+    transfers_.recv(route(), kTag, view(got.back()), {}, false, end());
+  }
+  ASSERT_TRUE(progress_until([&] { return std::ranges::all_of(ends, [](const auto& e) { return e->fired == 1; }); }))
+      << transfers_.describe(this, 0);
+  EXPECT_EQ(got, values);
+}
+
+/// A card of an earlier communicator that had the same id.
+TEST_F(TransfersOfOneRank, EndWithMismatch_WhenTheCardIsOfAnotherCommunicator) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> got(kLong / 4);
+  transfers_.send(route(kIdentity + 1), kTag, on_device(values), {}, sent_);
+  transfers_.recv(route(), kTag, view(got), {}, false, received_);
+  ASSERT_TRUE(progress_until([&] { return received_.fired == 1; }));
+  EXPECT_EQ(received_.status.code(), Code::Mismatch);
+}
+
+TEST(Card, IsNeverTheIdentityOfItsCommunicator) {
+  std::uint64_t identity = 0;
+  for (int i = 0; i < 100'000; ++i) {
+    identity = mix(identity + 1, 0x5eed);
+    const std::uint64_t note = Card::note(identity, static_cast<std::uint32_t>(identity));
+    ASSERT_NE(note, identity);
+    ASSERT_FALSE(Card::is_note(identity, identity));
+    ASSERT_TRUE(Card::is_note(note, identity));
+    ASSERT_EQ(Card::number_of(note), static_cast<std::uint32_t>(identity));
+  }
+}
+
+TEST(Pieces, CoverAMessageExactly_AtAnyLength) {
+  const std::uint64_t two_gib = std::uint64_t{1} << 31;
+  for (const std::uint64_t bytes : {std::uint64_t{kWholeBytes} + 1, std::uint64_t{kPieceBytes},
+                                    std::uint64_t{kPieceBytes} + 1, two_gib - 1, two_gib, 3 * two_gib + 12'345}) {
+    const std::uint64_t piece = piece_bytes_of(bytes);
+    EXPECT_LE(piece, kPieceBytes) << bytes;
+    EXPECT_EQ(piece % 64, 0U) << bytes;
+    const std::uint64_t pieces = (bytes - 1) / piece + 1;
+    EXPECT_LT((pieces - 1) * piece, bytes);
+    EXPECT_GE(pieces * piece, bytes);
+    EXPECT_LE(pieces, (bytes - 1) / kPieceBytes + 1) << "no more pieces than of the full length";
+  }
+}
+
+}  // namespace
+}  // namespace sinew::test
