@@ -16,6 +16,7 @@
 #include <sinew/core/transport.hpp>
 #include <sinew/core/transport/device.hpp>
 #include <sinew/core/transport/device_links.hpp>
+#include <sinew/core/transport/device_path.hpp>
 
 namespace sinew {
 
@@ -89,6 +90,8 @@ class Fabric {
   /// Returns yes if messages may lie in memory of this rank's device (Capabilities::device_memory). An empty reason
   /// means that the module supports this on no rank. Any other reason says why this rank cannot.
   virtual Availability takes_device_memory() const { return Availability::no(""); }
+  /// Makes a way to read device memory of other processes of this host. Null: the module has none.
+  virtual std::unique_ptr<DevicePath> make_device_path() { return nullptr; }
   /// Returns yes if this module has an offload, or the reason why not.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   /// Makes the offload of a group. Null: the group gets none.

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <sinew/core/call/collective.hpp>
+#include <sinew/core/transport/device_path.hpp>
 
 namespace sinew {
 
@@ -54,13 +55,17 @@ constexpr const char* name_of(TransferWay way) noexcept {
   return way == TransferWay::PeerCopy ? "copied from the sender's device" : "in pieces through pinned memory";
 }
 
-/// What the sender tells of the message that a card announces.
+/// The sender's description of the message that a card announces.
 struct TransferDetails {
   std::uint64_t bytes = 0;
-  std::uint64_t ways = 0;     ///< that the sender can go
-  std::uint64_t process = 0;  ///< mark_of_process() of the sender
-  std::uint64_t address = 0;  ///< of the message, for a receiver in the same process
-  std::uint64_t device = 0;   ///< the number of the sender's device, for a receiver in the same process
+  std::uint64_t ways = 0;           ///< that the sender can go
+  std::uint64_t address = 0;        ///< of the message, for a peer copy within the process
+  std::uint64_t device = 0;         ///< the number of the sender's device, for a peer copy within the process
+  DevicePath::Exported exported{};  ///< for a peer copy between processes
+
+  bool offers(TransferWay way) const noexcept { return (ways >> static_cast<int>(way) & 1) != 0; }
+  void offer(TransferWay way) noexcept { ways |= std::uint64_t{1} << static_cast<int>(way); }
+};
 };
 
 /// The other messages of a transfer. Each is one word of 8 bytes.

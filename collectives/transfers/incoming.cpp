@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/transfers/incoming.hpp>
+#include <sinew/core/log.hpp>
 
 namespace sinew {
 
@@ -93,11 +94,29 @@ void IncomingTransfer::step() {
   if (step_ == Step::PeerCopy) copy_from_peer();
 }
 
+bool IncomingTransfer::find_memory() noexcept {
+  if (!details_.offers(TransferWay::PeerCopy)) return false;
+  if (route_.same_process) {
+    peer_memory_ = {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(details_.address)),
+                    bytes_,
+                    {MemoryKind::Device, static_cast<int>(details_.device)}};
+    return true;
+  }
+  if (means_.path == nullptr) return false;
+  try {
+    mapping_ = means_.path->map(details_.exported);
+  } catch (const std::exception& e) {
+    log::info("messages of rank {} go through pinned memory: {}", route_.peer, e.what());
+    return false;
+  }
+  peer_memory_ = {mapping_.get() + details_.exported.offset, bytes_, to_.place};
+  return true;
+}
+
 void IncomingTransfer::answer() {
   if (details_part_.pending) return;
   details_part_.status.require();
-  const std::uint64_t pieces = std::uint64_t{1} << static_cast<int>(TransferWay::Pieces);
-  if (details_part_.bytes != sizeof(details_) || details_.bytes == 0 || (details_.ways & pieces) == 0) {
+  if (details_part_.bytes != sizeof(details_) || details_.bytes == 0 || !details_.offers(TransferWay::Pieces)) {
     throw Error(Code::Mismatch, fmt::format("rank {} announced a message whose details cannot be read", route_.peer));
   }
   cut(details_.bytes);
@@ -105,9 +124,7 @@ void IncomingTransfer::answer() {
     say(TransferWord::Truncated, UserMessageKind::Answer);
     return close({Code::Truncated, fmt::format("a message of {} bytes for a receive of {}", bytes_, to_.bytes)});
   }
-  const bool offers_copy = (details_.ways >> static_cast<int>(TransferWay::PeerCopy) & 1) != 0;
-  const bool can_copy = offers_copy && details_.process == mark_of_process();
-  way_ = can_copy && goes_to_device() ? TransferWay::PeerCopy : TransferWay::Pieces;
+  way_ = goes_to_device() && find_memory() ? TransferWay::PeerCopy : TransferWay::Pieces;
   if (way_ == TransferWay::Pieces && goes_to_device()) {
     try {
       means_.pool->reserve();
@@ -122,7 +139,7 @@ void IncomingTransfer::answer() {
   step_ = Step::Answered;
 }
 
-/// A sender that has said Go waits for this word. One that has not said Go does not look at it.
+/// A sender looks at this word only after it has said Go.
 void IncomingTransfer::take_leave() {
   if (!owes_word_) return;
   say(failure_.ok() && copied_ != 0 ? TransferWord::Copied : TransferWord::Failed, UserMessageKind::Answer);
@@ -182,8 +199,7 @@ void IncomingTransfer::copy_pieces() {
         counts_.staged_bytes += length_of(copied_);
       }
     }
-    for (; through_ < copied_ && piece(through_).copy.over(); ++through_) {
-    }
+    while (through_ < copied_ && piece(through_).copy.over()) ++through_;
   } catch (const Error& e) {
     failure_ = status_of(e);
   }
@@ -196,10 +212,8 @@ void IncomingTransfer::copy_from_peer() {
   try {
     if (copied_ == 0) {
       if (!after_.over()) return;
-      const ConstBuffer from(reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(details_.address)), bytes_,
-                             {MemoryKind::Device, static_cast<int>(details_.device)});
       copied_ = 1;
-      copy(to_.part(0, bytes_), from, copied);
+      copy(to_.part(0, bytes_), peer_memory_, copied);
       counts_.peer_copied_bytes += bytes_;
     }
     if (!copied.over()) return;

@@ -48,6 +48,8 @@ class SINEW_API IncomingTransfer final : public Transfer {
   TransferPart* own_parts(std::size_t index) noexcept override;
   bool goes_to_device() const noexcept { return to_.place.kind == MemoryKind::Device; }
   void answer();
+  /// Looks for the sender's memory in this process. Returns false if this rank cannot read it.
+  bool find_memory() noexcept;
   void take_word();
   void receive_pieces();
   void land_pieces();
@@ -56,6 +58,8 @@ class SINEW_API IncomingTransfer final : public Transfer {
 
   Buffer to_;
   Landing landing_;
+  ConstBuffer peer_memory_;      // from which a peer copy reads
+  DevicePath::Mapping mapping_;  // keeps memory of another process mapped
   Step step_ = Step::Posted;
   TransferWay way_ = TransferWay::Pieces;
   First first_;

@@ -1,8 +1,5 @@
 #include <sys/mman.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include <fmt/format.h>
 
 #include <sinew/collectives/transfers/landing.hpp>
@@ -12,9 +9,7 @@ namespace sinew {
 
 Landing::Landing(std::size_t bytes) {
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED)
-    throw Error(Code::System,
-                fmt::format("a receive of {} bytes of device memory: mmap: {}", bytes, std::strerror(errno)));
+  if (memory == MAP_FAILED) throw_errno(fmt::format("a receive of {} bytes of device memory: mmap", bytes));
   memory_ = {static_cast<std::byte*>(memory), bytes};
 }
 

@@ -8,7 +8,7 @@
 namespace sinew {
 namespace {
 
-/// How long a send waits for a receiver that copies from its memory when the communicator has ended.
+/// The time for which a send waits for a receiver that copies from its memory when the communicator has ended.
 constexpr Duration kMostPatience = std::chrono::seconds(1);
 
 }  // namespace
@@ -21,11 +21,16 @@ OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& c
   means_.pool->reserve();
   if (after.device >= 0) after_.record(*means_.runtime, after);
   details_.bytes = from.bytes;
-  details_.ways = std::uint64_t{1} << static_cast<int>(TransferWay::Pieces) |
-                  std::uint64_t{1} << static_cast<int>(TransferWay::PeerCopy);
-  details_.process = mark_of_process();
-  details_.address = reinterpret_cast<std::uintptr_t>(from.data);
-  details_.device = static_cast<std::uint64_t>(from.place.device);
+  details_.offer(TransferWay::Pieces);
+  if (route.same_process) {
+    details_.offer(TransferWay::PeerCopy);
+    details_.address = reinterpret_cast<std::uintptr_t>(from.data);
+    details_.device = static_cast<std::uint64_t>(from.place.device);
+  } else if (route.same_host && means_.path != nullptr) {
+    const auto exported = means_.path->export_memory(from);
+    if (exported) details_.offer(TransferWay::PeerCopy);
+    details_.exported = exported.value_or(DevicePath::Exported{});
+  }
 }
 
 void OutgoingTransfer::announce(std::uint32_t users_tag) {

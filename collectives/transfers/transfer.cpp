@@ -1,20 +1,11 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <exception>
 #include <utility>
 
 #include <sinew/collectives/transfers/transfer.hpp>
-#include <sinew/core/base/random.hpp>
-#include <sinew/core/call/collective.hpp>
 #include <sinew/core/log.hpp>
 
 namespace sinew {
-
-std::uint64_t mark_of_process() {
-  static const std::uint64_t number = random_id();
-  return mix(number, static_cast<std::uint64_t>(::getpid()));
-}
 
 bool TransferEvent::over() {
   if (runtime_ == nullptr) return true;
@@ -113,8 +104,8 @@ void Transfer::cut(std::uint64_t bytes) noexcept {
   count_ = (bytes - 1) / piece_bytes_ + 1;
 }
 
-std::size_t Transfer::length_of(std::uint64_t piece) const noexcept {
-  return std::min(piece_bytes_, bytes_ - offset_of(piece));
+std::size_t Transfer::length_of(std::uint64_t index) const noexcept {
+  return std::min(piece_bytes_, bytes_ - offset_of(index));
 }
 
 bool Transfer::take_pinned() {

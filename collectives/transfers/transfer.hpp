@@ -22,22 +22,22 @@ struct TransferRoute {
   std::uint64_t identity = 0;      ///< the note of the communicator's messages
   std::uint16_t communicator = 0;  ///< its odd id
   std::uint8_t generation = 0;
-  int peer = 0;  ///< a rank of the communicator
+  bool same_process = false;  ///< true if the peer is a thread of this process, or this rank
+  bool same_host = false;     ///< true if the peer is on this rank's host
+  int peer = 0;               ///< a rank of the communicator
 
   Tag tag(std::uint32_t tag_or_number, UserMessageKind kind) const noexcept {
     return Tag::user(generation, communicator, tag_or_number, kind);
   }
 };
 
-/// What the transfers of a World in one direction copy with. All is null on a rank without a device.
+/// The means by which the transfers of a World copy in one direction. All members are null on a rank without a device.
 struct TransferMeans {
   DeviceRuntime* runtime = nullptr;
   StreamRef stream{};
   PiecePool* pool = nullptr;
+  DevicePath* path = nullptr;  ///< null: this rank cannot read memory of other processes' devices
 };
-
-/// A number that only this process has. A child of a fork has another one.
-SINEW_API std::uint64_t mark_of_process();
 
 /// The bytes that the long messages of a World have taken on each way, on this rank.
 struct TransferCounts {
@@ -78,7 +78,7 @@ class TransferEvent {
   DeviceRuntime::Event event_ = 0;
 };
 
-/// What the two sides of a transfer share: the conversation with the peer, the pieces, and the end.
+/// The common part of both sides of a transfer: the conversation with the peer, the pieces, and the end.
 /// The user's completion fires once, when the transport and the device no longer use the user's buffer. The object may
 /// live longer, until its last message has ended.
 class SINEW_API Transfer {
@@ -101,7 +101,7 @@ class SINEW_API Transfer {
   bool advance() noexcept;
   /// True if only a message of the peer can move the transfer on.
   virtual bool waits_for_peer() const noexcept = 0;
-  /// What the transfer waits for, in words.
+  /// Says in words why the transfer waits.
   virtual std::string describe() const = 0;
 
  protected:
@@ -136,8 +136,8 @@ class SINEW_API Transfer {
   /// As close(), but the messages in flight are cancelled.
   void give_up(Status status) noexcept;
   void cut(std::uint64_t bytes) noexcept;
-  std::size_t length_of(std::uint64_t piece) const noexcept;
-  std::size_t offset_of(std::uint64_t piece) const noexcept { return piece * piece_bytes_; }
+  std::size_t length_of(std::uint64_t index) const noexcept;
+  std::size_t offset_of(std::uint64_t index) const noexcept { return index * piece_bytes_; }
   Piece& piece(std::uint64_t number) noexcept { return pieces_[number % kPiecesInFlight]; }
   Buffer pinned(std::uint64_t number) const noexcept {
     return pinned_.part(number % kPiecesInFlight * kPieceBytes, length_of(number));

@@ -5,7 +5,8 @@
 
 namespace sinew {
 
-Transfers::Transfers(DeviceRuntime* runtime, int device) : runtime_(runtime), device_(device) {
+Transfers::Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path)
+    : runtime_(runtime), device_(device), path_(std::move(path)) {
   if (runtime_ == nullptr) return;
   send_pool_.emplace(*runtime_, device_);
   receive_pool_.emplace(*runtime_, device_);
@@ -19,10 +20,10 @@ Transfers::~Transfers() {
   }
 }
 
-/// Returns nothing on a rank without a device. The stream is made when it is first needed.
+/// Returns empty means if this rank has no device. The stream is made when it is first needed.
 TransferMeans Transfers::means(std::optional<PiecePool>& pool) {
   if (runtime_ == nullptr) return {};
-  return {runtime_, runtime_->make_stream(device_), &*pool};
+  return {runtime_, runtime_->make_stream(device_), &*pool, path_.get()};
 }
 
 template <class F>
@@ -128,7 +129,7 @@ int Transfers::progress() noexcept {
     }
     const auto over = std::move(active_[i]);
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
-    std::erase(outgoing_, static_cast<Transfer*>(over.get()));
+    std::erase(outgoing_, over.get());
     ++steps;
   }
   return steps;

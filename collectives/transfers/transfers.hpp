@@ -28,8 +28,8 @@ class SINEW_API Transfers final : public ProgressSource {
     TooLate,  ///< the operation will end as without the call
   };
 
-  /// `runtime` may be null: then this rank has no device.
-  Transfers(DeviceRuntime* runtime, int device);
+  /// `runtime` may be null: then this rank has no device. `path` may be null.
+  Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path);
   ~Transfers() override;
 
   /// Sends device memory of more than kWholeBytes. Precondition: `runtime` is not null.
@@ -44,7 +44,7 @@ class SINEW_API Transfers final : public ProgressSource {
   bool has_cards(const void* owner) const noexcept;
   /// The communicator is destroyed.
   void forget_owner(const void* owner) noexcept;
-  /// What the messages of a communicator with this peer wait for, in words. Empty: there are none, or they wait for a
+  /// Says in words why the messages of a communicator with this peer wait. Empty: there are none, or they wait for a
   /// message of the peer as any receive does.
   std::string describe(const void* owner, int peer) const;
   const TransferCounts& counts() const noexcept { return counts_; }
@@ -64,6 +64,7 @@ class SINEW_API Transfers final : public ProgressSource {
   TransferCounts counts_;
   DeviceRuntime* runtime_;
   int device_;
+  std::unique_ptr<DevicePath> path_;
   std::optional<PiecePool> send_pool_;
   std::optional<PiecePool> receive_pool_;
   TransferMeans sending_;

@@ -181,11 +181,15 @@ void UserMessages::launch_through_host(const Message& message, StreamRef after, 
 }
 
 TransferRoute UserMessages::route_to(int peer) {
+  const WorldState& world = *of_.world;
+  const int world_rank = of_.group.world_rank(peer);
   return {.endpoint = endpoint_to(peer),
           .owner = &of_,
           .identity = of_.group.identity,
           .communicator = static_cast<std::uint16_t>(of_.group.communicator + 1),
           .generation = of_.group.generation,
+          .same_process = world.host->same_process(world_rank),
+          .same_host = world.host->contains(world_rank),
           .peer = peer};
 }
 

@@ -216,7 +216,11 @@ void WorldState::open_control(const Exchange& exchange) {
 void WorldState::open_transfers() {
   const bool any = std::ranges::any_of(facts.ranks, [](const Facts::Rank& r) { return r.device >= 0; });
   if (!any || options.virtual_world) return;
-  transfers = std::make_unique<Transfers>(device_runtime, device);
+  std::unique_ptr<DevicePath> path;
+  for (OpenFabric& f : fabrics) {
+    if (!path && device_runtime != nullptr) path = f.fabric->make_device_path();
+  }
+  transfers = std::make_unique<Transfers>(device_runtime, device, std::move(path));
   engine->add(*transfers);
 }
 

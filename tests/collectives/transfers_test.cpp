@@ -14,6 +14,7 @@
 #include <sinew/core/deadline.hpp>
 
 #include "fakes/fake_device.hpp"
+#include "fakes/fake_device_path.hpp"
 #include "support/on_device.hpp"
 
 namespace sinew::test {
@@ -35,7 +36,7 @@ class TransfersOfOneRank : public testing::Test {
     device_.release(where_.stream);
   }
   TransferRoute route(std::uint64_t identity = kIdentity) {
-    return {.endpoint = &link_, .owner = this, .identity = identity, .communicator = 3, .generation = 0, .peer = 0};
+    return {.endpoint = &link_, .owner = this, .identity = identity, .communicator = 3, .same_process = same_process_};
   }
   std::vector<std::uint32_t> counting(std::size_t bytes) {
     std::vector<std::uint32_t> values(bytes / 4);
@@ -71,8 +72,10 @@ class TransfersOfOneRank : public testing::Test {
   fake::Device device_;
   const OnDevice where_{device_, device_.make_stream(0)};
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+  bool same_process_ = true;
   std::vector<Buffer> made_;
-  Transfers transfers_{&device_, 0};  // outlives the link
+  fake::Path* path_ = new fake::Path;                                     // of transfers_
+  Transfers transfers_{&device_, 0, std::unique_ptr<DevicePath>(path_)};  // outlives the link
   SelfLink link_{0};
   End sent_;
   End received_;
@@ -102,6 +105,81 @@ TEST_F(TransfersOfOneRank, CopyFromDeviceToDevice_WithoutHostMemory) {
   EXPECT_EQ(transfers_.counts().staged_bytes, 0U) << "P2P must not touch host memory where the devices can copy";
   EXPECT_EQ(transfers_.counts().peer_copied_bytes, kLong);
   EXPECT_FALSE(transfers_.active());
+}
+
+class TransfersBetweenProcesses : public TransfersOfOneRank {
+ protected:
+  TransfersBetweenProcesses() { same_process_ = false; }
+  /// Sends from the middle of an allocation to the middle of another one.
+  void pass(std::size_t bytes) {
+    End sent;
+    End received;
+    auto values = counting(bytes + 128);
+    std::vector<std::uint32_t> nothing(bytes / 4 + 64);
+    const Buffer from = on_device(values).part(128, bytes);
+    const Buffer all = on_device(nothing);
+    TransferRoute to_peer = route();
+    to_peer.same_host = same_host_;
+    transfers_.recv(to_peer, kTag, all.part(64, bytes), {}, true, received);
+    transfers_.send(to_peer, kTag, from, {}, sent);
+    ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << transfers_.describe(this, 0);
+    ASSERT_TRUE(sent.status.ok()) << sent.status.message();
+    ASSERT_TRUE(received.status.ok()) << received.status.message();
+    const auto got = read<std::uint32_t>(where_, all);
+    EXPECT_EQ(got[15] + got[16 + bytes / 4], 0U) << "around the message";
+    EXPECT_TRUE(std::equal(values.begin() + 32, values.end(), got.begin() + 16));
+    settle();
+    EXPECT_FALSE(transfers_.active());
+  }
+  bool same_host_ = true;
+};
+
+TEST_F(TransfersBetweenProcesses, CopyFromExportedMemory_WithoutHostMemory) {
+  pass(kLong);
+  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kLong);
+  EXPECT_EQ(transfers_.counts().staged_bytes, 0U);
+  EXPECT_EQ(path_->mapped, 0) << "the mapping is given back";
+}
+
+TEST_F(TransfersBetweenProcesses, StageEachByteOnBothSides_WhenNoPathLeadsToTheMemory) {
+  std::uint64_t staged = 0;
+  const auto expect_staged = [&](std::size_t bytes) {
+    pass(bytes);
+    staged += 2 * bytes;
+    EXPECT_EQ(transfers_.counts().staged_bytes, staged);
+    EXPECT_EQ(transfers_.counts().peer_copied_bytes, 0U);
+  };
+  path_->can_export = false;
+  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kLong}) expect_staged(bytes);
+  path_->can_export = true;
+  path_->can_map = false;
+  expect_staged(kLong);
+  path_->can_map = true;
+  same_host_ = false;
+  expect_staged(kLong);
+}
+
+/// The receiver goes on to take pieces, so that the sender does not wait.
+TEST_F(TransfersBetweenProcesses, EndTheReceiveOnly_WhenTheReceiversDeviceFails) {
+  auto values = counting(kLong);
+  std::vector<std::uint32_t> nothing(kLong / 4);
+  const Buffer from = on_device(values);
+  const Buffer to = on_device(nothing);
+  const StreamRef late = device_.make_stream(0);
+  block(late);
+  transfers_.recv(route(), kTag, to, late, true, received_);
+  transfers_.send(route(), kTag, from, {}, sent_);
+  // All pieces that fit into pinned memory come. Nothing but the receiver's query of its stream is left to fail.
+  const Deadline soon = Deadline::after(std::chrono::milliseconds(300));
+  static_cast<void>(progress_until([&] { return soon.passed(); }));
+  EXPECT_EQ(sent_.fired + received_.fired, 0);
+  device_.fail_next("an illegal address was met");
+  open_->store(true);
+  ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; })) << transfers_.describe(this, 0);
+  EXPECT_TRUE(sent_.status.ok()) << sent_.status.message();
+  EXPECT_EQ(received_.status.code(), Code::System);
+  EXPECT_EQ(received_.status.message(), "an illegal address was met");
+  device_.release(late);
 }
 
 TEST_F(TransfersOfOneRank, StageEachByteOnce_WhenTheReceiverIsInHostMemory) {

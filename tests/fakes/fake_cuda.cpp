@@ -186,6 +186,13 @@ FAKE cuMemFreeHost(void* memory) { return cuMemFree_v2(reinterpret_cast<Pointer>
 FAKE cuPointerGetAttribute(void* value, int attribute, Pointer memory) {
   const Place place = device().place_of(bytes(memory));
   if (place.kind == MemoryKind::Host) return kInvalidValue;
+  if (attribute == kPointerRangeStart || attribute == kPointerBufferId) {
+    const fake::AllocationOf allocation = fake::allocation_of(bytes(memory));
+    const auto first = reinterpret_cast<Pointer>(allocation.first);
+    const Pointer wanted = attribute == kPointerRangeStart ? first : allocation.number;
+    std::memcpy(value, &wanted, sizeof wanted);
+    return kSuccess;
+  }
   const int found = attribute == kPointerDeviceOrdinal ? place.device
                     : place.kind == MemoryKind::Device ? static_cast<int>(kMemoryDevice)
                                                        : static_cast<int>(kMemoryHost);

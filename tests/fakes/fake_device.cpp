@@ -32,6 +32,7 @@ struct Allocation {
   std::byte* usable;  // the same memory, where it may be touched
   Place place;
   int file = -1;
+  std::uint64_t number = 0;  // of the allocations of this process
 };
 
 /// Maps an allocation's file twice: where the host may touch it, and where it may not if it is device memory.
@@ -60,7 +61,8 @@ class Machine {
 
   void add(std::byte* address, const Allocation& a) {
     const std::scoped_lock lock(mutex_);
-    memory_[address] = a;
+    Allocation& added = memory_[address] = a;
+    added.number = ++allocations_;
   }
   Allocation forget(std::byte* address) {
     const std::scoped_lock lock(mutex_);
@@ -262,6 +264,7 @@ class Machine {
 
   std::mutex mutex_;
   std::map<std::byte*, Allocation> memory_;
+  std::uint64_t allocations_ = 0;
   std::vector<std::unique_ptr<Stream>> streams_;
   Stream default_;
   StreamPriority last_priority_ = StreamPriority::Normal;
@@ -318,6 +321,12 @@ DeviceRuntime::Traits Device::traits(int device) { return {fmt::format("fake:{}"
 Place Device::place_of(const void* address) {
   const auto [allocation, offset] = machine().find(address);
   return allocation == nullptr ? Place{} : allocation->place;
+}
+
+AllocationOf allocation_of(const void* address) {
+  const auto [allocation, offset] = machine().find(address);
+  if (allocation == nullptr) return {};
+  return {static_cast<const std::byte*>(address) - offset, allocation->number};
 }
 
 bool export_memory(const std::byte* memory, char (&handle)[64]) {

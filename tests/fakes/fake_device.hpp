@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,6 +27,12 @@ SINEW_FAKE_API bool is_capturing(const void* stream);
 /// Errors: std::out_of_range where [address, address + bytes) is not within one allocation.
 SINEW_FAKE_API std::byte* bytes_of(const void* address, std::size_t bytes);
 
+/// An allocation: its first byte, and its number among those of this process. Null and 0: there is none.
+struct AllocationOf {
+  const std::byte* first = nullptr;
+  std::uint64_t number = 0;
+};
+SINEW_FAKE_API AllocationOf allocation_of(const void* address);
 /// Lets another process of this user have an allocation, for as long as this one keeps it. false: not device memory.
 SINEW_FAKE_API bool export_memory(const std::byte* memory, char (&handle)[64]);
 /// nullptr: no such allocation any more, or of this very process, which CUDA refuses too.

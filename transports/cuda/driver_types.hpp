@@ -27,7 +27,9 @@ inline constexpr unsigned kHostAllocPortable = 1;
 inline constexpr unsigned kIpcLazyPeerAccess = 1;
 
 inline constexpr int kPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+inline constexpr int kPointerBufferId = 7;       // CU_POINTER_ATTRIBUTE_BUFFER_ID
 inline constexpr int kPointerDeviceOrdinal = 9;  // CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+inline constexpr int kPointerRangeStart = 11;    // CU_POINTER_ATTRIBUTE_RANGE_START_ADDR
 inline constexpr unsigned kMemoryHost = 1;
 inline constexpr unsigned kMemoryDevice = 2;
 inline constexpr unsigned kMemoryUnified = 4;

@@ -78,6 +78,27 @@ TEST_P(CudaIpc, EveryCollectiveIsRight) {
   });
 }
 
+/// Between threads and between processes, from the middle of an allocation, and again from memory that was freed.
+TEST_P(CudaIpc, CarriesLongMessages) {
+  on_devices([](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    constexpr std::size_t kCount = 1'000'003;
+    const int to = (world.rank() + 1) % world.size();
+    const int from = (world.rank() + world.size() - 1) % world.size();
+    for (std::uint32_t turn = 0; turn < 3; ++turn) {
+      std::vector<std::uint32_t> mine(kCount + 64, 100 * turn + static_cast<std::uint32_t>(world.rank()));
+      std::vector<std::uint32_t> nothing(kCount);
+      const Buffer out = write(where, mine);
+      const Buffer in = write(where, nothing);
+      all.sendrecv(out.part(256, 4 * kCount), to, in, from, 1, 1, {.after = where.stream}).get();
+      const std::vector<std::uint32_t> expected(kCount, 100 * turn + static_cast<std::uint32_t>(from));
+      require(read<std::uint32_t>(where, in) == expected, "the message");
+      where.runtime.release(in);
+      where.runtime.release(out);
+    }
+  });
+}
+
 TEST_P(CudaIpc, CutsLongBuffersIntoPieces) {
   on_devices([](World& world, const OnDevice& where) {
     std::uint32_t salt = 0;
