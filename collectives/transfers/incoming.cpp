@@ -74,7 +74,9 @@ std::string IncomingTransfer::describe() const {
   const std::string what = fmt::format("a receive of {} bytes from device memory", bytes_);
   switch (step_) {
     case Step::Posted: return {};
-    case Step::Details: return "a receive has taken a card and waits for the details of the message";
+    case Step::Details:
+      return fmt::format("a receive has taken the card of a long message and waits for {}",
+                         details_part_.pending ? "its details" : "its own stream");
     case Step::Answered:
       return fmt::format("{}, {}, waits until the sender's stream has come to the message", what, name_of(way_));
     case Step::Pieces: return fmt::format("{}, {}: {} of {} pieces have come", what, name_of(way_), here_, count_);
@@ -124,14 +126,13 @@ void IncomingTransfer::answer() {
     say(TransferWord::Truncated, UserMessageKind::Answer);
     return close({Code::Truncated, fmt::format("a message of {} bytes for a receive of {}", bytes_, to_.bytes)});
   }
-  way_ = goes_to_device() && find_memory() ? TransferWay::PeerCopy : TransferWay::Pieces;
-  if (way_ == TransferWay::Pieces && goes_to_device()) {
-    try {
-      means_.pool->reserve();
-    } catch (const Error& e) {
-      say(TransferWord::Failed, UserMessageKind::Answer);
-      return close(status_of(e));
-    }
+  try {
+    if (!after_.over()) return;
+    way_ = goes_to_device() && find_memory() ? TransferWay::PeerCopy : TransferWay::Pieces;
+    if (way_ == TransferWay::Pieces && goes_to_device()) means_.pool->reserve();
+  } catch (const Error& e) {
+    say(TransferWord::Failed, UserMessageKind::Answer);
+    return close(status_of(e));
   }
   receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Data, word_part_);
   say(way_ == TransferWay::Pieces ? TransferWord::TakesPieces : TransferWord::TakesPeerCopy, UserMessageKind::Answer);
@@ -183,7 +184,7 @@ void IncomingTransfer::receive_pieces() {
 /// Copies one piece at a time from the landing, so that progress is not held up.
 void IncomingTransfer::land_pieces() {
   means_.pool->reserve();
-  if (!take_pinned()) return;
+  if (!after_.over() || !take_pinned()) return;
   if (here_ < count_ && here_ < through_ + kPiecesInFlight) {
     std::memcpy(pinned(here_).data, landing_.memory().data + offset_of(here_), length_of(here_));
     ++here_;
@@ -193,7 +194,7 @@ void IncomingTransfer::land_pieces() {
 
 void IncomingTransfer::copy_pieces() {
   try {
-    if (goes_to_device() && failure_.ok() && after_.over()) {
+    if (goes_to_device() && failure_.ok()) {
       for (; copied_ < here_; ++copied_) {
         copy(to_.part(offset_of(copied_), length_of(copied_)), pinned(copied_), piece(copied_).copy);
         counts_.staged_bytes += length_of(copied_);
@@ -211,7 +212,6 @@ void IncomingTransfer::copy_from_peer() {
   TransferEvent& copied = pieces_[0].copy;
   try {
     if (copied_ == 0) {
-      if (!after_.over()) return;
       copied_ = 1;
       copy(to_.part(0, bytes_), peer_memory_, copied);
       counts_.peer_copied_bytes += bytes_;

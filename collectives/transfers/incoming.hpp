@@ -12,7 +12,8 @@ namespace sinew {
 /// A receive in a World with devices. It takes the plain message or the card that comes first.
 /// A plain message ends the receive as without this class. If the buffer is device memory that the transport does not
 /// take, the plain message comes to a landing and is copied from there. After a card the receiver takes the details,
-/// answers with a way, and waits for the sender's Go.
+/// answers with a way, and waits for the sender's Go. The receiver answers when its own stream has come to the call, so
+/// that the sender does not hold pinned memory before.
 class SINEW_API IncomingTransfer final : public Transfer {
  public:
   /// `lands`: the transport does not take the memory of the buffer.

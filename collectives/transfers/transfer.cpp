@@ -116,7 +116,16 @@ bool Transfer::take_pinned() {
 
 void Transfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
   means_.runtime->copy_async(to, from, means_.stream);
-  over.record(*means_.runtime, means_.stream);
+  try {
+    over.record(*means_.runtime, means_.stream);
+  } catch (const Error&) {
+    try {
+      over.record(*means_.runtime, means_.stream);  // the copy must still come to its end
+    } catch (const Error& again) {
+      log::info("a copy of device memory has no event: {}", again.what());
+    }
+    throw;
+  }
 }
 
 bool Transfer::advance() noexcept {
