@@ -49,10 +49,16 @@ class Card {
 enum class TransferWay : std::uint8_t {
   Pieces,    ///< through pinned memory of the sender, and of the receiver if its buffer is device memory
   PeerCopy,  ///< the receiver copies from the sender's device memory
+  Direct,    ///< over a transport that takes device memory on both sides, from buffer to buffer
 };
 
 constexpr const char* name_of(TransferWay way) noexcept {
-  return way == TransferWay::PeerCopy ? "copied from the sender's device" : "in pieces through pinned memory";
+  switch (way) {
+    case TransferWay::Pieces: return "in pieces through pinned memory";
+    case TransferWay::PeerCopy: return "copied from the sender's device";
+    case TransferWay::Direct: return "over a transport that takes device memory";
+  }
+  return "";
 }
 
 /// The sender's description of the message that a card announces.
@@ -62,23 +68,36 @@ struct TransferDetails {
   std::uint64_t address = 0;        ///< of the message, for a peer copy within the process
   std::uint64_t device = 0;         ///< the number of the sender's device, for a peer copy within the process
   DevicePath::Exported exported{};  ///< for a peer copy between processes
+  std::uint64_t transport = 0;      ///< of the way Direct: its place in Facts::transports
 
   bool offers(TransferWay way) const noexcept { return (ways >> static_cast<int>(way) & 1) != 0; }
   void offer(TransferWay way) noexcept { ways |= std::uint64_t{1} << static_cast<int>(way); }
 };
-};
 
 /// The other messages of a transfer. Each is one word of 8 bytes.
-/// Answers of the receiver to the details: TakesPieces, TakesPeerCopy, Truncated, Failed. A receiver that has copied
-/// from the sender's memory then says Copied or Failed. The sender's word after an answer: Go, Withdrawn, Failed.
+/// The receiver answers to the details with TakesPieces, TakesPeerCopy, TakesDirect, Truncated or Failed. A receiver
+/// that has copied from the sender's memory then says Copied or Failed. After an answer that takes a way the sender says
+/// Go, Withdrawn or Failed.
 enum class TransferWord : std::uint64_t {
   TakesPieces = 1,
   TakesPeerCopy,
+  TakesDirect,
   Truncated,  ///< the receiver's buffer is too short
   Failed,     ///< the writer of this word cannot go on
   Copied,
   Go,         ///< the message is ready: the sender's stream has come so far
   Withdrawn,  ///< the send was cancelled
 };
+
+/// Precondition: the word is an answer that takes a way.
+constexpr TransferWay way_of(TransferWord answer) noexcept {
+  if (answer == TransferWord::TakesPeerCopy) return TransferWay::PeerCopy;
+  return answer == TransferWord::TakesDirect ? TransferWay::Direct : TransferWay::Pieces;
+}
+/// Returns the answer that takes a way.
+constexpr TransferWord answer_of(TransferWay way) noexcept {
+  if (way == TransferWay::PeerCopy) return TransferWord::TakesPeerCopy;
+  return way == TransferWay::Direct ? TransferWord::TakesDirect : TransferWord::TakesPieces;
+}
 
 }  // namespace sinew

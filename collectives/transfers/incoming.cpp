@@ -58,6 +58,7 @@ void IncomingTransfer::finish_first() noexcept {
 }
 
 bool IncomingTransfer::uses_buffer() noexcept {
+  if (direct_part_.pending) return true;
   if (goes_to_device()) return false;  // its copies are over
   for (const Piece& p : pieces_) {
     if (p.part.pending) return true;
@@ -67,7 +68,7 @@ bool IncomingTransfer::uses_buffer() noexcept {
 
 bool IncomingTransfer::waits_for_peer() const noexcept {
   return first_.pending || (step_ == Step::Details && details_part_.pending) ||
-         (step_ == Step::Answered && word_part_.pending);
+         (step_ == Step::Answered && word_part_.pending) || (step_ == Step::Direct && direct_part_.pending);
 }
 
 std::string IncomingTransfer::describe() const {
@@ -81,6 +82,7 @@ std::string IncomingTransfer::describe() const {
       return fmt::format("{}, {}, waits until the sender's stream has come to the message", what, name_of(way_));
     case Step::Pieces: return fmt::format("{}, {}: {} of {} pieces have come", what, name_of(way_), here_, count_);
     case Step::PeerCopy: return fmt::format("{}, {}, waits for its copy", what, name_of(way_));
+    case Step::Direct: return fmt::format("{}, {}, is on its way", what, name_of(way_));
     case Step::Landed:
       return fmt::format("a receive of {} bytes into device memory: {} of {} pieces are copied", bytes_, through_,
                          count_);
@@ -94,6 +96,7 @@ void IncomingTransfer::step() {
   if (step_ == Step::Pieces) receive_pieces();
   if (step_ == Step::Landed) land_pieces();
   if (step_ == Step::PeerCopy) copy_from_peer();
+  if (step_ == Step::Direct && !direct_part_.pending) close(direct_part_.status);
 }
 
 bool IncomingTransfer::find_memory() noexcept {
@@ -115,6 +118,23 @@ bool IncomingTransfer::find_memory() noexcept {
   return true;
 }
 
+TransferWay IncomingTransfer::choose_way() noexcept {
+  if (!goes_to_device()) return TransferWay::Pieces;
+  if (find_memory()) return TransferWay::PeerCopy;
+  const bool is_direct = details_.offers(TransferWay::Direct) && route_.direct >= 0 &&
+                         details_.transport == static_cast<std::uint64_t>(route_.direct);
+  return is_direct && connect_direct() ? TransferWay::Direct : TransferWay::Pieces;
+}
+
+void IncomingTransfer::begin() {
+  switch (way_) {
+    case TransferWay::Pieces: step_ = Step::Pieces; return;
+    case TransferWay::PeerCopy: step_ = Step::PeerCopy; return;
+    case TransferWay::Direct: step_ = Step::Direct; break;
+  }
+  receive_on(*direct_, to_.part(0, bytes_), UserMessageKind::Data, direct_part_);
+}
+
 void IncomingTransfer::answer() {
   if (details_part_.pending) return;
   details_part_.status.require();
@@ -128,14 +148,14 @@ void IncomingTransfer::answer() {
   }
   try {
     if (!after_.over()) return;
-    way_ = goes_to_device() && find_memory() ? TransferWay::PeerCopy : TransferWay::Pieces;
+    way_ = choose_way();
     if (way_ == TransferWay::Pieces && goes_to_device()) means_.pool->reserve();
   } catch (const Error& e) {
     say(TransferWord::Failed, UserMessageKind::Answer);
     return close(status_of(e));
   }
   receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Data, word_part_);
-  say(way_ == TransferWay::Pieces ? TransferWord::TakesPieces : TransferWord::TakesPeerCopy, UserMessageKind::Answer);
+  say(answer_of(way_), UserMessageKind::Answer);
   owes_word_ = way_ == TransferWay::PeerCopy;
   step_ = Step::Answered;
 }
@@ -150,7 +170,7 @@ void IncomingTransfer::take_word() {
   const auto said = word(word_part_, word_);
   if (!said) return;
   switch (*said) {
-    case TransferWord::Go: step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy; return;
+    case TransferWord::Go: return begin();
     case TransferWord::Withdrawn:
       owes_word_ = false;
       return close({Code::Cancelled, fmt::format("rank {} cancelled its send", route_.peer)});
@@ -159,6 +179,7 @@ void IncomingTransfer::take_word() {
       return close({Code::System, fmt::format("rank {} could not read the message from its device", route_.peer)});
     case TransferWord::TakesPieces:
     case TransferWord::TakesPeerCopy:
+    case TransferWord::TakesDirect:
     case TransferWord::Truncated:
     case TransferWord::Copied: break;
   }

@@ -41,7 +41,7 @@ class SINEW_API IncomingTransfer final : public Transfer {
   void finish_first() noexcept;
 
  private:
-  enum class Step : std::uint8_t { Posted, Details, Answered, Pieces, PeerCopy, Landed };
+  enum class Step : std::uint8_t { Posted, Details, Answered, Pieces, PeerCopy, Direct, Landed };
 
   void step() override;
   bool uses_buffer() noexcept override;
@@ -49,9 +49,13 @@ class SINEW_API IncomingTransfer final : public Transfer {
   TransferPart* own_parts(std::size_t index) noexcept override;
   bool goes_to_device() const noexcept { return to_.place.kind == MemoryKind::Device; }
   void answer();
+  /// Returns the way that is expected to be the fastest of those that both sides can go.
+  TransferWay choose_way() noexcept;
   /// Looks for the sender's memory in this process. Returns false if this rank cannot read it.
   bool find_memory() noexcept;
   void take_word();
+  /// The sender has said Go.
+  void begin();
   void receive_pieces();
   void land_pieces();
   void copy_pieces();

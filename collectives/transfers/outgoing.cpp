@@ -22,6 +22,10 @@ OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& c
   if (after.device >= 0) after_.record(*means_.runtime, after);
   details_.bytes = from.bytes;
   details_.offer(TransferWay::Pieces);
+  if (route.direct >= 0 && from.bytes <= route.direct_most_bytes && connect_direct()) {
+    details_.offer(TransferWay::Direct);
+    details_.transport = static_cast<std::uint64_t>(route.direct);
+  }
   if (route.same_process) {
     details_.offer(TransferWay::PeerCopy);
     details_.address = reinterpret_cast<std::uintptr_t>(from.data);
@@ -35,6 +39,7 @@ OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& c
 
 void OutgoingTransfer::announce(std::uint32_t users_tag) {
   card_part_.pending = true;
+  card_part_.on = route_.endpoint;
   route_.endpoint->send({}, route_.tag(users_tag, UserMessageKind::User), Card::note(route_.identity, number_),
                         card_part_);
   send({reinterpret_cast<const std::byte*>(&details_), sizeof(details_)}, UserMessageKind::Details, details_part_);
@@ -48,6 +53,7 @@ bool OutgoingTransfer::cancel() noexcept {
 }
 
 bool OutgoingTransfer::uses_buffer() noexcept {
+  if (direct_part_.pending) return true;
   if (!copied_part_.pending) return false;
   if (!patience_.given()) patience_ = Deadline::after(kMostPatience);
   if (!patience_.passed()) return true;
@@ -63,6 +69,7 @@ TransferPart* OutgoingTransfer::own_parts(std::size_t index) noexcept {
 bool OutgoingTransfer::waits_for_peer() const noexcept {
   if (cancelled_ && is_open()) return false;
   if (step_ == Step::PeerCopy) return copied_part_.pending;
+  if (step_ == Step::Direct) return direct_part_.pending;
   return step_ == Step::Announced && answer_part_.pending && failure_of_announcement() == nullptr;
 }
 
@@ -74,6 +81,7 @@ std::string OutgoingTransfer::describe() const {
       return what + (after_.is_set() ? " waits for its stream" : " waits for pinned memory that other sends use");
     case Step::Pieces: return fmt::format("{}, {}: {} of {} pieces are sent", what, name_of(way_), through_, count_);
     case Step::PeerCopy: return fmt::format("{}, {}, waits for the end of the receiver's copy", what, name_of(way_));
+    case Step::Direct: return fmt::format("{}, {}, is on its way", what, name_of(way_));
   }
   return what;
 }
@@ -84,6 +92,7 @@ void OutgoingTransfer::step() {
   if (step_ == Step::Answered) begin();
   if (step_ == Step::Pieces) move_pieces();
   if (step_ == Step::PeerCopy) await_copied();
+  if (step_ == Step::Direct) await_direct();
 }
 
 /// The card ends with Mismatch if a receive has taken it, and the note is then the one that the receive expected.
@@ -101,7 +110,8 @@ void OutgoingTransfer::take_answer() {
   switch (*answer) {
     case TransferWord::TakesPieces:
     case TransferWord::TakesPeerCopy:
-      way_ = *answer == TransferWord::TakesPieces ? TransferWay::Pieces : TransferWay::PeerCopy;
+    case TransferWord::TakesDirect:
+      way_ = way_of(*answer);
       step_ = Step::Answered;
       return;
     case TransferWord::Truncated: return close({});
@@ -130,7 +140,18 @@ void OutgoingTransfer::begin() {
   if (way_ == TransferWay::PeerCopy)
     receive({reinterpret_cast<std::byte*>(&word_), sizeof(word_)}, UserMessageKind::Answer, copied_part_);
   say(TransferWord::Go, UserMessageKind::Data);
-  step_ = way_ == TransferWay::Pieces ? Step::Pieces : Step::PeerCopy;
+  switch (way_) {
+    case TransferWay::Pieces: step_ = Step::Pieces; return;
+    case TransferWay::PeerCopy: step_ = Step::PeerCopy; return;
+    case TransferWay::Direct: step_ = Step::Direct; break;
+  }
+  send_on(*direct_, from_, UserMessageKind::Data, direct_part_);
+  counts_.direct_bytes += bytes_;
+}
+
+void OutgoingTransfer::await_direct() {
+  if (direct_part_.pending) return;
+  close(direct_part_.status);
 }
 
 void OutgoingTransfer::move_pieces() {

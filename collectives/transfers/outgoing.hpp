@@ -28,7 +28,7 @@ class SINEW_API OutgoingTransfer final : public Transfer {
   std::string describe() const override;
 
  private:
-  enum class Step : std::uint8_t { Announced, Answered, Pieces, PeerCopy };
+  enum class Step : std::uint8_t { Announced, Answered, Pieces, PeerCopy, Direct };
 
   void step() override;
   bool uses_buffer() noexcept override;
@@ -38,6 +38,7 @@ class SINEW_API OutgoingTransfer final : public Transfer {
   void begin();
   void move_pieces();
   void await_copied();
+  void await_direct();
 
   ConstBuffer from_;
   Step step_ = Step::Announced;

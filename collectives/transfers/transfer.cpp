@@ -23,17 +23,19 @@ Transfer::~Transfer() {
   if (pinned_.data != nullptr) means_.pool->give_back(pinned_);
 }
 
-void Transfer::send(ConstBuffer from, UserMessageKind kind, TransferPart& part) {
+void Transfer::send_on(Endpoint& endpoint, ConstBuffer from, UserMessageKind kind, TransferPart& part) {
   part.status = {};
   part.pending = true;
-  route_.endpoint->send(from, route_.tag(number_, kind), route_.identity, part);
+  part.on = &endpoint;
+  endpoint.send(from, route_.tag(number_, kind), route_.identity, part);
 }
 
-void Transfer::receive(Buffer to, UserMessageKind kind, TransferPart& part) {
+void Transfer::receive_on(Endpoint& endpoint, Buffer to, UserMessageKind kind, TransferPart& part) {
   part.status = {};
   part.note = route_.identity;
   part.pending = true;
-  route_.endpoint->recv({to, nullptr, {}}, route_.tag(number_, kind), part);
+  part.on = &endpoint;
+  endpoint.recv({to, nullptr, {}}, route_.tag(number_, kind), part);
 }
 
 void Transfer::say(TransferWord word, UserMessageKind kind) {
@@ -52,6 +54,7 @@ std::optional<TransferWord> Transfer::word(const TransferPart& part, const std::
 template <class F>
 void Transfer::for_each_part(F&& visit) {
   visit(details_part_);
+  visit(direct_part_);
   for (Said& s : said_) visit(s.part);
   for (Piece& p : pieces_) visit(p.part);
   for (std::size_t i = 0; TransferPart* part = own_parts(i); ++i) visit(*part);
@@ -92,7 +95,7 @@ void Transfer::give_up(Status status) noexcept {
   close(std::move(status));
   if (std::exchange(gives_up_, true)) return;
   for_each_part([&](TransferPart& part) {
-    if (part.pending && !part.is_kept) route_.endpoint->cancel(part);
+    if (part.pending && !part.is_kept) part.on->cancel(part);
   });
 }
 
@@ -126,6 +129,15 @@ void Transfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
     }
     throw;
   }
+}
+
+bool Transfer::connect_direct() noexcept {
+  try {
+    direct_ = &means_.connect(route_.world_rank, route_.direct);
+  } catch (const std::exception& e) {
+    log::info("messages to rank {} do not go over the transport that takes device memory: {}", route_.peer, e.what());
+  }
+  return direct_ != nullptr;
 }
 
 bool Transfer::advance() noexcept {

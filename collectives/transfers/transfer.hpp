@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,10 @@ struct TransferRoute {
   bool same_process = false;  ///< true if the peer is a thread of this process, or this rank
   bool same_host = false;     ///< true if the peer is on this rank's host
   int peer = 0;               ///< a rank of the communicator
+  int world_rank = 0;         ///< the peer's
+  /// The transport to the peer that takes memory of this rank's device: its place in Facts::transports. -1: none.
+  int direct = -1;
+  std::size_t direct_most_bytes = 0;  ///< the longest message that this transport takes
 
   Tag tag(std::uint32_t tag_or_number, UserMessageKind kind) const noexcept {
     return Tag::user(generation, communicator, tag_or_number, kind);
@@ -37,18 +42,22 @@ struct TransferMeans {
   StreamRef stream{};
   PiecePool* pool = nullptr;
   DevicePath* path = nullptr;  ///< null: this rank cannot read memory of other processes' devices
+  /// Returns the connection to a rank of the World over a transport.
+  std::function<Endpoint&(int world_rank, int transport)> connect{};
 };
 
 /// The bytes that the long messages of a World have taken on each way, on this rank.
 struct TransferCounts {
   std::uint64_t staged_bytes = 0;       ///< copied between device memory and pinned memory
   std::uint64_t peer_copied_bytes = 0;  ///< copied from the memory of another device
+  std::uint64_t direct_bytes = 0;       ///< sent over a transport that takes device memory
 };
 
 /// A message that a transfer has given to the transport.
 struct TransferPart : Completion {
   bool pending = false;
-  bool is_kept = false;  ///< Transfer::give_up() does not cancel the message
+  bool is_kept = false;    ///< Transfer::give_up() does not cancel the message
+  Endpoint* on = nullptr;  ///< the connection that has the message
   TransferPart() noexcept : Completion([](Completion& c) noexcept { static_cast<TransferPart&>(c).pending = false; }) {}
 };
 
@@ -123,8 +132,10 @@ class SINEW_API Transfer {
   /// The last words to the peer. Called once, when the copies of this rank are over and the transfer closes.
   virtual void take_leave() {}
 
-  void send(ConstBuffer from, UserMessageKind kind, TransferPart& part);
-  void receive(Buffer to, UserMessageKind kind, TransferPart& part);
+  void send(ConstBuffer from, UserMessageKind kind, TransferPart& part) { send_on(*route_.endpoint, from, kind, part); }
+  void receive(Buffer to, UserMessageKind kind, TransferPart& part) { receive_on(*route_.endpoint, to, kind, part); }
+  void send_on(Endpoint& endpoint, ConstBuffer from, UserMessageKind kind, TransferPart& part);
+  void receive_on(Endpoint& endpoint, Buffer to, UserMessageKind kind, TransferPart& part);
   void say(TransferWord word, UserMessageKind kind);
   /// Returns nullopt if the word has not come.
   /// Errors: Error with the status that the message ended with.
@@ -146,6 +157,9 @@ class SINEW_API Transfer {
   bool take_pinned();
   /// Copies on the direction's stream, and lets `over` tell the end.
   void copy(Buffer to, ConstBuffer from, TransferEvent& over);
+  /// Connects over TransferRoute::direct. Returns false if that fails. Nothing of the way Direct fails before the
+  /// message itself then.
+  bool connect_direct() noexcept;
 
   const TransferMeans& means_;
   TransferCounts& counts_;
@@ -156,6 +170,8 @@ class SINEW_API Transfer {
   std::uint64_t bytes_ = 0;  // of the message
   std::uint64_t count_ = 0;  // of pieces
   TransferPart details_part_;
+  Endpoint* direct_ = nullptr;  // of connect_direct()
+  TransferPart direct_part_;    // the whole message, on the way Direct
   TransferDetails details_;
   std::array<Piece, kPiecesInFlight> pieces_;
   TransferEvent after_;  // the user's stream has come to the call

@@ -5,8 +5,8 @@
 
 namespace sinew {
 
-Transfers::Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path)
-    : runtime_(runtime), device_(device), path_(std::move(path)) {
+Transfers::Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path, Connect connect)
+    : runtime_(runtime), device_(device), path_(std::move(path)), connect_(std::move(connect)) {
   if (runtime_ == nullptr) return;
   send_pool_.emplace(*runtime_, device_);
   receive_pool_.emplace(*runtime_, device_);
@@ -23,7 +23,7 @@ Transfers::~Transfers() {
 /// Returns empty means if this rank has no device. The stream is made when it is first needed.
 TransferMeans Transfers::means(std::optional<PiecePool>& pool) {
   if (runtime_ == nullptr) return {};
-  return {runtime_, runtime_->make_stream(device_), &*pool, path_.get()};
+  return {runtime_, runtime_->make_stream(device_), &*pool, path_.get(), connect_};
 }
 
 template <class F>

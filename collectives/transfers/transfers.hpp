@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +29,11 @@ class SINEW_API Transfers final : public ProgressSource {
     TooLate,  ///< the operation will end as without the call
   };
 
+  /// Returns the connection to a rank of the World over a transport.
+  using Connect = std::function<Endpoint&(int world_rank, int transport)>;
+
   /// `runtime` may be null: then this rank has no device. `path` may be null.
-  Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path);
+  Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path, Connect connect);
   ~Transfers() override;
 
   /// Sends device memory of more than kWholeBytes. Precondition: `runtime` is not null.
@@ -65,6 +69,7 @@ class SINEW_API Transfers final : public ProgressSource {
   DeviceRuntime* runtime_;
   int device_;
   std::unique_ptr<DevicePath> path_;
+  Connect connect_;
   std::optional<PiecePool> send_pool_;
   std::optional<PiecePool> receive_pool_;
   TransferMeans sending_;

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,8 @@ constexpr auto kEndsWithin = std::chrono::seconds(30);
 
 }  // namespace
 
-UserMessages::UserMessages(CommunicatorState& of) : of_(of), endpoints_(of.group.world_ranks.size()) {}
+UserMessages::UserMessages(CommunicatorState& of)
+    : of_(of), endpoints_(of.group.world_ranks.size()), direct_(of.group.world_ranks.size()) {}
 
 StagedMessages& UserMessages::staged() {
   if (of_.world->device_runtime == nullptr) throw Error(Code::Unavailable, "device memory: " + of_.world->no_device);
@@ -180,17 +182,44 @@ void UserMessages::launch_through_host(const Message& message, StreamRef after, 
   }
 }
 
+int UserMessages::find_direct(int peer) const {
+  if (peer == of_.group.rank || of_.world->device_runtime == nullptr) return -1;
+  const Facts& facts = of_.world->facts;
+  int fastest = -1;
+  Seconds least = std::numeric_limits<Seconds>::infinity();
+  for (std::size_t t = 0; t < facts.transports.size(); ++t) {
+    const std::string& name = facts.transports[t];
+    const Transport* rail = of_.world->rail(name);
+    if (rail == nullptr || !rail->capabilities().device_memory) continue;
+    const Reach& reach = facts.reach(of_.world->rank, of_.group.world_rank(peer), name);
+    const Seconds time = reach.cost.seconds(kPieceBytes);
+    if (!reach.ok || time >= least) continue;
+    least = time;
+    fastest = static_cast<int>(t);
+  }
+  return fastest;
+}
+
 TransferRoute UserMessages::route_to(int peer) {
-  const WorldState& world = *of_.world;
+  WorldState& world = *of_.world;
   const int world_rank = of_.group.world_rank(peer);
-  return {.endpoint = endpoint_to(peer),
-          .owner = &of_,
-          .identity = of_.group.identity,
-          .communicator = static_cast<std::uint16_t>(of_.group.communicator + 1),
-          .generation = of_.group.generation,
-          .same_process = world.host->same_process(world_rank),
-          .same_host = world.host->contains(world_rank),
-          .peer = peer};
+  std::optional<int>& direct = direct_[static_cast<std::size_t>(peer)];
+  if (!direct) direct = find_direct(peer);
+  TransferRoute route{.endpoint = endpoint_to(peer),
+                      .owner = &of_,
+                      .identity = of_.group.identity,
+                      .communicator = static_cast<std::uint16_t>(of_.group.communicator + 1),
+                      .generation = of_.group.generation,
+                      .same_process = world.host->same_process(world_rank),
+                      .same_host = world.host->contains(world_rank),
+                      .peer = peer,
+                      .world_rank = world_rank,
+                      .direct = *direct};
+  if (*direct >= 0) {
+    const std::string& name = world.facts.transports[static_cast<std::size_t>(*direct)];
+    route.direct_most_bytes = world.rail(name)->capabilities().max_message_bytes;
+  }
+  return route;
 }
 
 Tag UserMessages::tag_of(std::uint32_t users) const noexcept {

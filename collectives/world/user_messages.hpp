@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -59,10 +60,14 @@ class UserMessages {
   Endpoint* endpoint_to(int peer);
   /// True if the transport to the peer takes device memory.
   bool takes_device_memory(int peer) const;
+  /// Returns the fastest transport to the peer that takes device memory here, as its place in Facts::transports. -1:
+  /// there is none.
+  int find_direct(int peer) const;
 
   CommunicatorState& of_;
   MessageGroups groups_;
   std::vector<Endpoint*> endpoints_;           // by rank; null: not used yet
+  std::vector<std::optional<int>> direct_;     // of find_direct(), by rank
   std::unique_ptr<StagedMessages> staged_;     // made by the first message of device memory
   std::unique_ptr<AnyReceives> any_receives_;  // made by the first receive from any rank
 };

@@ -220,7 +220,10 @@ void WorldState::open_transfers() {
   for (OpenFabric& f : fabrics) {
     if (!path && device_runtime != nullptr) path = f.fabric->make_device_path();
   }
-  transfers = std::make_unique<Transfers>(device_runtime, device, std::move(path));
+  const auto connect = [this](int world_rank, int transport) -> Endpoint& {
+    return endpoint(world_rank, facts.transports[static_cast<std::size_t>(transport)]);
+  };
+  transfers = std::make_unique<Transfers>(device_runtime, device, std::move(path), connect);
   engine->add(*transfers);
 }
 

@@ -14,6 +14,7 @@
 #include <sinew/collectives/transfers/transfers.hpp>
 #include <sinew/core/deadline.hpp>
 
+#include "fakes/device_link.hpp"
 #include "fakes/fake_device.hpp"
 #include "fakes/fake_device_path.hpp"
 #include "support/on_device.hpp"
@@ -53,14 +54,15 @@ class TransfersOfOneRank : public testing::Test {
   bool progress_until(F holds, Duration patience = std::chrono::seconds(20)) {
     const Deadline deadline = Deadline::after(patience);
     while (!holds()) {
-      static_cast<void>(link_.progress() + transfers_.progress());
+      static_cast<void>(link_.progress() + device_link_.progress() + transfers_.progress());
       if (deadline.passed()) return false;
     }
     return true;
   }
   /// Lets the link and the transfers do all that they can do now.
   void settle() {
-    for (int turn = 0; turn < 100; ++turn) static_cast<void>(link_.progress() + transfers_.progress());
+    for (int turn = 0; turn < 100; ++turn)
+      static_cast<void>(link_.progress() + device_link_.progress() + transfers_.progress());
   }
   /// Keeps the stream from going on before open_ is true.
   void block(StreamRef stream) {
@@ -75,8 +77,13 @@ class TransfersOfOneRank : public testing::Test {
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
   bool same_process_ = true;
   std::vector<Buffer> made_;
-  fake::Path* path_ = new fake::Path;                                     // of transfers_
-  Transfers transfers_{&device_, 0, std::unique_ptr<DevicePath>(path_)};  // outlives the link
+  fake::Path* path_ = new fake::Path;  // of transfers_
+  fake::DeviceLink device_link_;
+  bool connects_ = true;
+  Transfers transfers_{&device_, 0, std::unique_ptr<DevicePath>(path_), [this](int, int) -> Endpoint& {
+                         if (!connects_) throw Error(Code::Unavailable, "no connection");
+                         return device_link_;
+                       }};  // outlives the link
   SelfLink link_{0};
   End sent_;
   End received_;
@@ -121,6 +128,8 @@ class TransfersBetweenProcesses : public TransfersOfOneRank {
     const Buffer all = on_device(nothing);
     TransferRoute to_peer = route();
     to_peer.same_host = same_host_;
+    to_peer.direct = direct_;
+    to_peer.direct_most_bytes = kLong;
     transfers_.recv(to_peer, kTag, all.part(64, bytes), {}, true, received);
     transfers_.send(to_peer, kTag, from, {}, sent);
     ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << transfers_.describe(this, 0);
@@ -133,7 +142,22 @@ class TransfersBetweenProcesses : public TransfersOfOneRank {
     EXPECT_FALSE(transfers_.active());
   }
   bool same_host_ = true;
+  int direct_ = -1;
 };
+
+TEST_F(TransfersBetweenProcesses, GoOverATransportThatTakesDeviceMemory_WithoutHostMemory) {
+  path_->can_map = false;
+  direct_ = 1;
+  pass(kLong);
+  EXPECT_EQ(transfers_.counts().direct_bytes, kLong);
+  EXPECT_EQ(transfers_.counts().staged_bytes, 0U) << "P2P must not touch host memory where the transport need not";
+  connects_ = false;
+  pass(kLong);
+  connects_ = true;
+  pass(kLong + 4);  // longer than the transport takes
+  EXPECT_EQ(transfers_.counts().direct_bytes, kLong);
+  EXPECT_EQ(transfers_.counts().staged_bytes, 2 * kLong + 2 * (kLong + 4));
+}
 
 TEST_F(TransfersBetweenProcesses, CopyFromExportedMemory_WithoutHostMemory) {
   pass(kLong);
