@@ -76,8 +76,8 @@ struct TransferDetails {
 
 /// The other messages of a transfer. Each is one word of 8 bytes.
 /// The receiver answers to the details with TakesPieces, TakesPeerCopy, TakesDirect, Truncated or Failed. A receiver
-/// that has copied from the sender's memory then says Copied or Failed. After an answer that takes a way the sender says
-/// Go, Withdrawn or Failed.
+/// that has copied from the sender's memory then says Copied or Failed. After an answer that takes a way, the sender
+/// says Go, Withdrawn or Failed.
 enum class TransferWord : std::uint64_t {
   TakesPieces = 1,
   TakesPeerCopy,

@@ -94,7 +94,8 @@ Transfers::Cancelled Transfers::cancel(const Completion& done) noexcept {
 
 void Transfers::end(const void* owner, const Status& reason) noexcept {
   for (const auto& t : posted_) {
-    if (t->route().owner == owner) static_cast<void>(t->cancel());
+    // A receive whose plain message is on its way ends when that has come. Nothing is copied to the device then.
+    if (t->route().owner == owner && !t->cancel()) t->end(reason);
   }
   for (const auto& t : active_) {
     if (t->route().owner == owner) t->end(reason);

@@ -192,7 +192,7 @@ int UserMessages::find_direct(int peer) const {
     const Transport* rail = of_.world->rail(name);
     if (rail == nullptr || !rail->capabilities().device_memory) continue;
     const Reach& reach = facts.reach(of_.world->rank, of_.group.world_rank(peer), name);
-    const Seconds time = reach.cost.seconds(kPieceBytes);
+    const Seconds time = reach.cost.seconds(static_cast<double>(kPieceBytes));
     if (!reach.ok || time >= least) continue;
     least = time;
     fastest = static_cast<int>(t);
