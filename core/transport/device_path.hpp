@@ -27,8 +27,8 @@ class DevicePath {
   virtual ~DevicePath() = default;
   /// Returns nullopt if the memory cannot be given to other processes, as memory of a pool.
   virtual std::optional<Exported> export_memory(ConstBuffer memory) = 0;
-  /// Maps the allocation of another process. Cost: the first call for an allocation takes about 100 us. The path keeps
-  /// some mappings for later calls.
+  /// Maps the allocation of another process. Cost: calls of the driver at the first call for an allocation. The path
+  /// keeps some mappings for later calls.
   /// Errors: Error{System} with the driver's text.
   virtual Mapping map(const Exported& memory) = 0;
 };
