@@ -16,7 +16,7 @@
 #include <sinew/core/transport.hpp>
 #include <sinew/core/transport/device.hpp>
 #include <sinew/core/transport/device_links.hpp>
-#include <sinew/core/transport/device_path.hpp>
+#include <sinew/core/transport/peer_memory.hpp>
 
 namespace sinew {
 
@@ -91,7 +91,7 @@ class Fabric {
   /// means that the module supports this on no rank. Any other reason says why this rank cannot.
   virtual Availability takes_device_memory() const { return Availability::no(""); }
   /// Makes a way to read device memory of other processes of this host. Null: the module has none.
-  virtual std::unique_ptr<DevicePath> make_device_path() { return nullptr; }
+  virtual std::unique_ptr<PeerMemory> make_peer_memory() { return nullptr; }
   /// Returns yes if this module has an offload, or the reason why not.
   virtual Availability has_offload() const { return Availability::no("this transport has no collectives of its own"); }
   /// Makes the offload of a group. Null: the group gets none.

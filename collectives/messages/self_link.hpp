@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/operation.hpp>
 #include <sinew/core/transport.hpp>
@@ -13,7 +14,7 @@ namespace sinew {
 /// A rank's connection to itself. A message of up to 64 KiB is kept until it is received, and its send ends at once.
 /// The send of a longer message ends when the message has been received.
 /// Thread: one at a time.
-class SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
+class SINEW_API SelfLink final : public ProgressSource, public Endpoint, MatcherWire {
  public:
   explicit SelfLink(std::uint8_t generation) noexcept : matcher_(*this, pool_, finished_, generation) {}
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <sinew/core/call/collective.hpp>
-#include <sinew/core/transport/device_path.hpp>
+#include <sinew/core/transport/peer_memory.hpp>
 
 namespace sinew {
 
@@ -25,23 +25,23 @@ constexpr std::uint64_t piece_bytes_of(std::uint64_t bytes) noexcept {
 }
 
 /// The note of a card. A card is a message of 0 bytes on the user's tag. It announces a long message of device memory:
-/// the transfer `number` among those of its sender to this receiver. The note is never the identity of the
-/// communicator, so a receive that takes a card ends with Mismatch and this note.
+/// the transfer `number` among those of its sender to this receiver. The note is never that of the
+/// communicator's other messages, so a receive that takes a card ends with Mismatch and this note.
 class Card {
  public:
-  static constexpr std::uint64_t note(std::uint64_t identity, std::uint32_t number) noexcept {
-    return static_cast<std::uint64_t>(mark_of(identity)) << 32 | number;
+  static constexpr std::uint64_t note(std::uint64_t usual, std::uint32_t number) noexcept {
+    return static_cast<std::uint64_t>(mark_of(usual)) << 32 | number;
   }
-  /// True if the note is that of a card of the communicator with this identity.
-  static constexpr bool is_note(std::uint64_t note, std::uint64_t identity) noexcept {
-    return static_cast<std::uint32_t>(note >> 32) == mark_of(identity);
+  /// True if the note is that of a card of the communicator whose other messages have the note `usual`.
+  static constexpr bool is_note(std::uint64_t note, std::uint64_t usual) noexcept {
+    return static_cast<std::uint32_t>(note >> 32) == mark_of(usual);
   }
   static constexpr std::uint32_t number_of(std::uint64_t note) noexcept { return static_cast<std::uint32_t>(note); }
 
  private:
-  static constexpr std::uint32_t mark_of(std::uint64_t identity) noexcept {
-    const auto mark = static_cast<std::uint32_t>(mix(identity, 0x63617264) >> 32);
-    return mark == static_cast<std::uint32_t>(identity >> 32) ? ~mark : mark;
+  static constexpr std::uint32_t mark_of(std::uint64_t usual) noexcept {
+    const auto mark = static_cast<std::uint32_t>(mix(usual, 0x63617264) >> 32);
+    return mark == static_cast<std::uint32_t>(usual >> 32) ? ~mark : mark;
   }
 };
 
@@ -67,7 +67,7 @@ struct TransferDetails {
   std::uint64_t ways = 0;           ///< that the sender can go
   std::uint64_t address = 0;        ///< of the message, for a peer copy within the process
   std::uint64_t device = 0;         ///< the number of the sender's device, for a peer copy within the process
-  DevicePath::Exported exported{};  ///< for a peer copy between processes
+  PeerMemory::Exported exported{};  ///< for a peer copy between processes
   std::uint64_t transport = 0;      ///< of the way Direct: its place in Facts::transports
 
   bool offers(TransferWay way) const noexcept { return (ways >> static_cast<int>(way) & 1) != 0; }

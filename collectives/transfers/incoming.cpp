@@ -10,7 +10,7 @@ namespace sinew {
 
 IncomingTransfer::IncomingTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route,
                                    Buffer to, StreamRef after, bool lands, Completion& done)
-    : Transfer(means, counts, route, 0, done), to_(to) {
+    : DeviceTransfer(means, counts, route, 0, done), to_(to) {
   if (lands) landing_ = Landing(to.bytes);
   if (goes_to_device() && after.device >= 0) after_.record(*means_.runtime, after);
   first_.of = this;
@@ -18,7 +18,7 @@ IncomingTransfer::IncomingTransfer(const TransferMeans& means, TransferCounts& c
 
 void IncomingTransfer::post(std::uint32_t users_tag) {
   first_.pending = true;
-  first_.note = route_.identity;
+  first_.note = route_.note;
   const Buffer into = landing_ ? landing_.memory() : to_;
   route_.endpoint->recv({into, nullptr, {}}, route_.tag(users_tag, UserMessageKind::User), first_);
 }
@@ -32,9 +32,9 @@ TransferPart* IncomingTransfer::own_parts(std::size_t index) noexcept {
 
 bool IncomingTransfer::take_first() noexcept {
   first_.pending = false;
-  if (first_.status.code() == Code::Mismatch && Card::is_note(first_.note, route_.identity)) {
+  if (first_.status.code() == Code::Mismatch && Card::is_note(first_.note, route_.note)) {
     number_ = Card::number_of(first_.note);
-    note_ = route_.identity;
+    note_ = route_.note;
     landing_.reset();
     step_ = Step::Details;
     try {

@@ -14,7 +14,7 @@ namespace sinew {
 /// take, the plain message comes to a landing and is copied from there. After a card the receiver takes the details,
 /// answers with a way, and waits for the sender's Go. The receiver answers when its own stream has come to the call, so
 /// that the sender does not hold pinned memory before.
-class SINEW_API IncomingTransfer final : public Transfer {
+class SINEW_API IncomingTransfer final : public DeviceTransfer {
  public:
   /// `lands`: the transport does not take the memory of the buffer.
   /// Errors: Error{System} if no landing can be mapped, or if the stream cannot be recorded.
@@ -64,7 +64,7 @@ class SINEW_API IncomingTransfer final : public Transfer {
   Buffer to_;
   Landing landing_;
   ConstBuffer peer_memory_;      // from which a peer copy reads
-  DevicePath::Mapping mapping_;  // keeps memory of another process mapped
+  PeerMemory::Mapping mapping_;  // keeps memory of another process mapped
   Step step_ = Step::Posted;
   TransferWay way_ = TransferWay::Pieces;
   First first_;

@@ -15,7 +15,7 @@ constexpr Duration kMostPatience = std::chrono::seconds(1);
 
 OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route,
                                    std::uint32_t number, ConstBuffer from, StreamRef after, Completion& done)
-    : Transfer(means, counts, route, number, done), from_(from) {
+    : DeviceTransfer(means, counts, route, number, done), from_(from) {
   copied_part_.is_kept = true;
   cut(from.bytes);
   means_.pool->reserve();
@@ -33,15 +33,14 @@ OutgoingTransfer::OutgoingTransfer(const TransferMeans& means, TransferCounts& c
   } else if (route.same_host && means_.path != nullptr) {
     const auto exported = means_.path->export_memory(from);
     if (exported) details_.offer(TransferWay::PeerCopy);
-    details_.exported = exported.value_or(DevicePath::Exported{});
+    details_.exported = exported.value_or(PeerMemory::Exported{});
   }
 }
 
 void OutgoingTransfer::announce(std::uint32_t users_tag) {
   card_part_.pending = true;
   card_part_.on = route_.endpoint;
-  route_.endpoint->send({}, route_.tag(users_tag, UserMessageKind::User), Card::note(route_.identity, number_),
-                        card_part_);
+  route_.endpoint->send({}, route_.tag(users_tag, UserMessageKind::User), Card::note(route_.note, number_), card_part_);
   send({reinterpret_cast<const std::byte*>(&details_), sizeof(details_)}, UserMessageKind::Details, details_part_);
   receive({reinterpret_cast<std::byte*>(&answer_), sizeof(answer_)}, UserMessageKind::Answer, answer_part_);
 }
@@ -97,7 +96,7 @@ void OutgoingTransfer::step() {
 
 /// The card ends with Mismatch if a receive has taken it, and the note is then the one that the receive expected.
 const Status* OutgoingTransfer::failure_of_announcement() const noexcept {
-  const bool was_taken = card_part_.status.code() == Code::Mismatch && card_part_.note == route_.identity;
+  const bool was_taken = card_part_.status.code() == Code::Mismatch && card_part_.note == route_.note;
   if (!card_part_.pending && !card_part_.status.ok() && !was_taken) return &card_part_.status;
   if (!details_part_.pending && !details_part_.status.ok()) return &details_part_.status;
   return nullptr;

@@ -13,7 +13,7 @@ namespace sinew {
 /// The sender sends a card on the user's tag and the details. It waits for the receiver's answer and for the stream.
 /// Then it says Go. Its pieces follow, or the receiver copies from its memory. If the communicator ends while the
 /// receiver copies, the send ends when the receiver has said that it no longer reads, or after a second.
-class SINEW_API OutgoingTransfer final : public Transfer {
+class SINEW_API OutgoingTransfer final : public DeviceTransfer {
  public:
   /// Errors: Error{System} if there is no pinned memory, or if the stream cannot be recorded.
   OutgoingTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route, std::uint32_t number,

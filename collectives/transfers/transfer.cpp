@@ -19,32 +19,32 @@ bool TransferEvent::over() {
   return true;
 }
 
-Transfer::~Transfer() {
+DeviceTransfer::~DeviceTransfer() {
   if (pinned_.data != nullptr) means_.pool->give_back(pinned_);
 }
 
-void Transfer::send_on(Endpoint& endpoint, ConstBuffer from, UserMessageKind kind, TransferPart& part) {
+void DeviceTransfer::send_on(Endpoint& endpoint, ConstBuffer from, UserMessageKind kind, TransferPart& part) {
   part.status = {};
   part.pending = true;
   part.on = &endpoint;
-  endpoint.send(from, route_.tag(number_, kind), route_.identity, part);
+  endpoint.send(from, route_.tag(number_, kind), route_.note, part);
 }
 
-void Transfer::receive_on(Endpoint& endpoint, Buffer to, UserMessageKind kind, TransferPart& part) {
+void DeviceTransfer::receive_on(Endpoint& endpoint, Buffer to, UserMessageKind kind, TransferPart& part) {
   part.status = {};
-  part.note = route_.identity;
+  part.note = route_.note;
   part.pending = true;
   part.on = &endpoint;
   endpoint.recv({to, nullptr, {}}, route_.tag(number_, kind), part);
 }
 
-void Transfer::say(TransferWord word, UserMessageKind kind) {
+void DeviceTransfer::say(TransferWord word, UserMessageKind kind) {
   Said& said = said_[words_said_++];
   said.word = static_cast<std::uint64_t>(word);
   send({reinterpret_cast<const std::byte*>(&said.word), sizeof(said.word)}, kind, said.part);
 }
 
-std::optional<TransferWord> Transfer::word(const TransferPart& part, const std::uint64_t& value) const {
+std::optional<TransferWord> DeviceTransfer::word(const TransferPart& part, const std::uint64_t& value) const {
   if (part.pending) return std::nullopt;
   part.status.require();
   if (part.bytes != sizeof(value)) throw Error(Code::Mismatch, "the peer's answer is of another protocol");
@@ -52,7 +52,7 @@ std::optional<TransferWord> Transfer::word(const TransferPart& part, const std::
 }
 
 template <class F>
-void Transfer::for_each_part(F&& visit) {
+void DeviceTransfer::for_each_part(F&& visit) {
   visit(details_part_);
   visit(direct_part_);
   for (Said& s : said_) visit(s.part);
@@ -60,14 +60,14 @@ void Transfer::for_each_part(F&& visit) {
   for (std::size_t i = 0; TransferPart* part = own_parts(i); ++i) visit(*part);
 }
 
-bool Transfer::is_quiet() noexcept {
+bool DeviceTransfer::is_quiet() noexcept {
   bool quiet = true;
   for_each_part([&](const TransferPart& part) { quiet = quiet && !part.pending; });
   return quiet;
 }
 
 /// A copy whose end the device cannot tell any more counts as over.
-bool Transfer::copies_are_over() noexcept {
+bool DeviceTransfer::copies_are_over() noexcept {
   return std::ranges::all_of(pieces_, [](Piece& p) {
     try {
       return p.copy.over();
@@ -77,7 +77,7 @@ bool Transfer::copies_are_over() noexcept {
   });
 }
 
-void Transfer::finish(Status status) noexcept {
+void DeviceTransfer::finish(Status status) noexcept {
   Completion* done = std::exchange(done_, nullptr);
   if (done == nullptr) return;
   done->note = note_;
@@ -85,13 +85,13 @@ void Transfer::finish(Status status) noexcept {
   done->finish(std::move(status));
 }
 
-void Transfer::close(Status status) noexcept {
+void DeviceTransfer::close(Status status) noexcept {
   if (closing_) return;
   closing_ = true;
   end_ = std::move(status);
 }
 
-void Transfer::give_up(Status status) noexcept {
+void DeviceTransfer::give_up(Status status) noexcept {
   close(std::move(status));
   if (std::exchange(gives_up_, true)) return;
   for_each_part([&](TransferPart& part) {
@@ -99,25 +99,25 @@ void Transfer::give_up(Status status) noexcept {
   });
 }
 
-void Transfer::end(const Status& reason) noexcept { give_up(reason); }
+void DeviceTransfer::end(const Status& reason) noexcept { give_up(reason); }
 
-void Transfer::cut(std::uint64_t bytes) noexcept {
+void DeviceTransfer::cut(std::uint64_t bytes) noexcept {
   bytes_ = bytes;
   piece_bytes_ = piece_bytes_of(bytes);
   count_ = (bytes - 1) / piece_bytes_ + 1;
 }
 
-std::size_t Transfer::length_of(std::uint64_t index) const noexcept {
+std::size_t DeviceTransfer::length_of(std::uint64_t index) const noexcept {
   return std::min(piece_bytes_, bytes_ - offset_of(index));
 }
 
-bool Transfer::take_pinned() {
+bool DeviceTransfer::take_pinned() {
   if (pinned_.data != nullptr) return true;
   if (const auto memory = means_.pool->take()) pinned_ = *memory;
   return pinned_.data != nullptr;
 }
 
-void Transfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
+void DeviceTransfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
   means_.runtime->copy_async(to, from, means_.stream);
   try {
     over.record(*means_.runtime, means_.stream);
@@ -131,7 +131,7 @@ void Transfer::copy(Buffer to, ConstBuffer from, TransferEvent& over) {
   }
 }
 
-bool Transfer::connect_direct() noexcept {
+bool DeviceTransfer::connect_direct() noexcept {
   try {
     direct_ = &means_.connect(route_.world_rank, route_.direct);
   } catch (const std::exception& e) {
@@ -140,7 +140,7 @@ bool Transfer::connect_direct() noexcept {
   return direct_ != nullptr;
 }
 
-bool Transfer::advance() noexcept {
+bool DeviceTransfer::advance() noexcept {
   if (!closing_) {
     try {
       step();

@@ -20,7 +20,7 @@ namespace sinew {
 struct TransferRoute {
   Endpoint* endpoint = nullptr;    ///< to the peer
   const void* owner = nullptr;     ///< the communicator; null: it is destroyed
-  std::uint64_t identity = 0;      ///< the note of the communicator's messages
+  std::uint64_t note = 0;          ///< of the communicator's messages; not 0
   std::uint16_t communicator = 0;  ///< its odd id
   std::uint8_t generation = 0;
   bool same_process = false;  ///< true if the peer is a thread of this process, or this rank
@@ -41,7 +41,7 @@ struct TransferMeans {
   DeviceRuntime* runtime = nullptr;
   StreamRef stream{};
   PiecePool* pool = nullptr;
-  DevicePath* path = nullptr;  ///< null: this rank cannot read memory of other processes' devices
+  PeerMemory* path = nullptr;  ///< null: this rank cannot read memory of other processes' devices
   /// Returns the connection to a rank of the World over a transport.
   std::function<Endpoint&(int world_rank, int transport)> connect{};
 };
@@ -56,7 +56,7 @@ struct TransferCounts {
 /// A message that a transfer has given to the transport.
 struct TransferPart : Completion {
   bool pending = false;
-  bool is_kept = false;    ///< Transfer::give_up() does not cancel the message
+  bool is_kept = false;    ///< DeviceTransfer::give_up() does not cancel the message
   Endpoint* on = nullptr;  ///< the connection that has the message
   TransferPart() noexcept : Completion([](Completion& c) noexcept { static_cast<TransferPart&>(c).pending = false; }) {}
 };
@@ -90,11 +90,11 @@ class TransferEvent {
 /// The common part of both sides of a transfer: the conversation with the peer, the pieces, and the end.
 /// The user's completion fires once, when the transport and the device no longer use the user's buffer. The object may
 /// live longer, until its last message has ended.
-class SINEW_API Transfer {
+class SINEW_API DeviceTransfer {
  public:
-  virtual ~Transfer();
-  Transfer(const Transfer&) = delete;
-  Transfer& operator=(const Transfer&) = delete;
+  virtual ~DeviceTransfer();
+  DeviceTransfer(const DeviceTransfer&) = delete;
+  DeviceTransfer& operator=(const DeviceTransfer&) = delete;
 
   const TransferRoute& route() const noexcept { return route_; }
   bool is_of(const Completion& done) const noexcept { return done_ == &done; }
@@ -120,8 +120,8 @@ class SINEW_API Transfer {
     TransferEvent copy;
   };
 
-  Transfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route, std::uint32_t number,
-           Completion& done) noexcept
+  DeviceTransfer(const TransferMeans& means, TransferCounts& counts, const TransferRoute& route, std::uint32_t number,
+                 Completion& done) noexcept
       : means_(means), counts_(counts), route_(route), number_(number), done_(&done), note_(done.note) {}
 
   /// Does what can be done now. Errors: end the transfer.

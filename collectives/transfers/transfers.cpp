@@ -5,7 +5,7 @@
 
 namespace sinew {
 
-Transfers::Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path, Connect connect)
+Transfers::Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<PeerMemory> path, Connect connect)
     : runtime_(runtime), device_(device), path_(std::move(path)), connect_(std::move(connect)) {
   if (runtime_ == nullptr) return;
   send_pool_.emplace(*runtime_, device_);
@@ -108,14 +108,14 @@ bool Transfers::has_cards(const void* owner) const noexcept {
 }
 
 void Transfers::forget_owner(const void* owner) noexcept {
-  for_each([owner](Transfer& t) {
+  for_each([owner](DeviceTransfer& t) {
     if (t.route().owner == owner) t.forget_owner();
   });
 }
 
 std::string Transfers::describe(const void* owner, int peer) const {
   std::string text;
-  for_each([&](const Transfer& t) {
+  for_each([&](const DeviceTransfer& t) {
     if (text.empty() && t.is_open() && t.route().owner == owner && t.route().peer == peer) text = t.describe();
   });
   return text;

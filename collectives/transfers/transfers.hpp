@@ -33,7 +33,7 @@ class SINEW_API Transfers final : public ProgressSource {
   using Connect = std::function<Endpoint&(int world_rank, int transport)>;
 
   /// `runtime` may be null: then this rank has no device. `path` may be null.
-  Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<DevicePath> path, Connect connect);
+  Transfers(DeviceRuntime* runtime, int device, std::unique_ptr<PeerMemory> path, Connect connect);
   ~Transfers() override;
 
   /// Sends device memory of more than kWholeBytes. Precondition: `runtime` is not null.
@@ -68,7 +68,7 @@ class SINEW_API Transfers final : public ProgressSource {
   TransferCounts counts_;
   DeviceRuntime* runtime_;
   int device_;
-  std::unique_ptr<DevicePath> path_;
+  std::unique_ptr<PeerMemory> path_;
   Connect connect_;
   std::optional<PiecePool> send_pool_;
   std::optional<PiecePool> receive_pool_;
@@ -76,7 +76,7 @@ class SINEW_API Transfers final : public ProgressSource {
   TransferMeans receiving_;
   std::uint32_t numbers_ = 0;                              // of transfers so far
   std::vector<std::unique_ptr<IncomingTransfer>> posted_;  // wait for their first message, in any order
-  std::vector<std::unique_ptr<Transfer>> active_;          // in the order in which they began
+  std::vector<std::unique_ptr<DeviceTransfer>> active_;    // in the order in which they began
   std::vector<OutgoingTransfer*> outgoing_;                // those of `active_`
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <limits>
 
@@ -207,7 +208,7 @@ TransferRoute UserMessages::route_to(int peer) {
   if (!direct) direct = find_direct(peer);
   TransferRoute route{.endpoint = endpoint_to(peer),
                       .owner = &of_,
-                      .identity = of_.group.identity,
+                      .note = note(),
                       .communicator = static_cast<std::uint16_t>(of_.group.communicator + 1),
                       .generation = of_.group.generation,
                       .same_process = world.host->same_process(world_rank),
@@ -226,15 +227,17 @@ Tag UserMessages::tag_of(std::uint32_t users) const noexcept {
   return Tag::user(of_.group.generation, static_cast<std::uint16_t>(of_.group.communicator + 1), users);
 }
 
+std::uint64_t UserMessages::note() const noexcept { return std::max<std::uint64_t>(of_.group.identity, 1); }
+
 void UserMessages::post(const Message& message, Completion& done) {
   const Tag full = tag_of(message.tag);
   // A message of an earlier communicator that had the same id is refused, not taken.
   if (message.sends) {
-    endpoint_to(message.peer)->send(message.memory, full, of_.group.identity, done);
+    endpoint_to(message.peer)->send(message.memory, full, note(), done);
   } else if (Transfers* transfers = of_.world->transfers.get()) {  // the message may be a card
     transfers->recv(route_to(message.peer), message.tag, message.memory, {}, false, done);
   } else {
-    done.note = of_.group.identity;
+    done.note = note();
     endpoint_to(message.peer)->recv({message.memory, nullptr, {}}, full, done);
   }
 }

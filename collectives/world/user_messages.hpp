@@ -53,6 +53,8 @@ class UserMessages {
   void post(const Message& message, Completion& done);
   TransferRoute route_to(int peer);
   Tag tag_of(std::uint32_t users) const noexcept;
+  /// Returns the note that all messages of the communicator carry. It is not 0, which a receive takes for any note.
+  std::uint64_t note() const noexcept;
   void cancel(int peer, Completion& done);
   /// Cancels a message that was posted.
   void take_back(int peer, Completion& posted);

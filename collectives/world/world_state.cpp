@@ -216,9 +216,9 @@ void WorldState::open_control(const Exchange& exchange) {
 void WorldState::open_transfers() {
   const bool any = std::ranges::any_of(facts.ranks, [](const Facts::Rank& r) { return r.device >= 0; });
   if (!any || options.virtual_world) return;
-  std::unique_ptr<DevicePath> path;
+  std::unique_ptr<PeerMemory> path;
   for (OpenFabric& f : fabrics) {
-    if (!path && device_runtime != nullptr) path = f.fabric->make_device_path();
+    if (!path && device_runtime != nullptr) path = f.fabric->make_peer_memory();
   }
   const auto connect = [this](int world_rank, int transport) -> Endpoint& {
     return endpoint(world_rank, facts.transports[static_cast<std::size_t>(transport)]);

@@ -8,14 +8,10 @@
 #include <sinew/collectives/staging/messages.hpp>
 
 #include "fakes/fake_device.hpp"
+#include "support/counted_end.hpp"
 
 namespace sinew::test {
 namespace {
-
-struct End : Completion {
-  End() : Completion([](Completion& c) noexcept { ++static_cast<End&>(c).fired; }) {}
-  int fired = 0;
-};
 
 class DirectMessages : public testing::Test {
  protected:
@@ -40,7 +36,7 @@ class DirectMessages : public testing::Test {
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
   StagedMessages messages_{device_, 0};
   std::vector<int> posted_;
-  End ends_[4];
+  CountedEnd ends_[4];
 };
 
 TEST_F(DirectMessages, LeaveInOrder_WhenTheirStreamHasComeSoFar) {
@@ -58,7 +54,7 @@ TEST_F(DirectMessages, LeaveInOrder_WhenTheirStreamHasComeSoFar) {
   progress_until([&] { return posted_.size() == 3; });
   EXPECT_EQ(posted_, (std::vector<int>{1, 2, 3}));
   EXPECT_FALSE(messages_.must_queue(true) || messages_.must_queue(false) || messages_.active());
-  for (const End& e : ends_) EXPECT_EQ(e.fired, 0) << "that is the transport's to say";
+  for (const CountedEnd& e : ends_) EXPECT_EQ(e.fired, 0) << "that is the transport's to say";
 }
 
 TEST_F(DirectMessages, EndWhenCancelled_WithoutTheirStream) {

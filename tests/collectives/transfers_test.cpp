@@ -16,7 +16,8 @@
 
 #include "fakes/device_link.hpp"
 #include "fakes/fake_device.hpp"
-#include "fakes/fake_device_path.hpp"
+#include "fakes/fake_peer_memory.hpp"
+#include "support/counted_end.hpp"
 #include "support/on_device.hpp"
 
 namespace sinew::test {
@@ -25,11 +26,6 @@ namespace {
 constexpr std::uint32_t kTag = 7;
 constexpr std::uint64_t kIdentity = 0x1234'5678'9abc'def0;
 
-struct End : Completion {
-  End() : Completion([](Completion& c) noexcept { ++static_cast<End&>(c).fired; }) {}
-  int fired = 0;
-};
-
 class TransfersOfOneRank : public testing::Test {
  protected:
   ~TransfersOfOneRank() override {
@@ -37,8 +33,8 @@ class TransfersOfOneRank : public testing::Test {
     for (const Buffer& b : made_) drain_and_release(b);
     device_.release(where_.stream);
   }
-  TransferRoute route(std::uint64_t identity = kIdentity) {
-    return {.endpoint = &link_, .owner = this, .identity = identity, .communicator = 3, .same_process = same_process_};
+  TransferRoute route(std::uint64_t note = kIdentity) {
+    return {.endpoint = &link_, .owner = this, .note = note, .communicator = 3, .same_process = same_process_};
   }
   std::vector<std::uint32_t> counting(std::size_t bytes) {
     std::vector<std::uint32_t> values(bytes / 4);
@@ -80,13 +76,13 @@ class TransfersOfOneRank : public testing::Test {
   fake::Path* path_ = new fake::Path;  // of transfers_
   fake::DeviceLink device_link_;
   bool connects_ = true;
-  Transfers transfers_{&device_, 0, std::unique_ptr<DevicePath>(path_), [this](int, int) -> Endpoint& {
+  Transfers transfers_{&device_, 0, std::unique_ptr<PeerMemory>(path_), [this](int, int) -> Endpoint& {
                          if (!connects_) throw Error(Code::Unavailable, "no connection");
                          return device_link_;
                        }};  // outlives the link
   SelfLink link_{0};
-  End sent_;
-  End received_;
+  CountedEnd sent_;
+  CountedEnd received_;
 
  private:
   void drain_and_release(Buffer b) {
@@ -95,11 +91,11 @@ class TransfersOfOneRank : public testing::Test {
   }
 };
 
-constexpr std::size_t kLong = 5 * kPieceBytes + 4 * 1001;
+constexpr std::size_t kTransferBytes = 5 * kPieceBytes + 4 * 1001;
 
 TEST_F(TransfersOfOneRank, CopyFromDeviceToDevice_WithoutHostMemory) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   const Buffer from = on_device(values);
   const Buffer to = on_device(nothing);
   transfers_.recv(route(), kTag, to, {}, true, received_);
@@ -107,11 +103,11 @@ TEST_F(TransfersOfOneRank, CopyFromDeviceToDevice_WithoutHostMemory) {
   ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }));
   EXPECT_TRUE(sent_.status.ok()) << sent_.status.message();
   EXPECT_TRUE(received_.status.ok()) << received_.status.message();
-  EXPECT_EQ(received_.bytes, kLong);
+  EXPECT_EQ(received_.bytes, kTransferBytes);
   EXPECT_EQ(received_.note, kIdentity);
   EXPECT_EQ(read<std::uint32_t>(where_, to), values);
   EXPECT_EQ(transfers_.counts().staged_bytes, 0U) << "P2P must not touch host memory where the devices can copy";
-  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kLong);
+  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kTransferBytes);
   EXPECT_FALSE(transfers_.active());
 }
 
@@ -120,8 +116,8 @@ class TransfersBetweenProcesses : public TransfersOfOneRank {
   TransfersBetweenProcesses() { same_process_ = false; }
   /// Sends from the middle of an allocation to the middle of another one.
   void pass(std::size_t bytes) {
-    End sent;
-    End received;
+    CountedEnd sent;
+    CountedEnd received;
     auto values = counting(bytes + 128);
     std::vector<std::uint32_t> nothing(bytes / 4 + 64);
     const Buffer from = on_device(values).part(128, bytes);
@@ -129,7 +125,7 @@ class TransfersBetweenProcesses : public TransfersOfOneRank {
     TransferRoute to_peer = route();
     to_peer.same_host = same_host_;
     to_peer.direct = direct_;
-    to_peer.direct_most_bytes = kLong;
+    to_peer.direct_most_bytes = kTransferBytes;
     transfers_.recv(to_peer, kTag, all.part(64, bytes), {}, true, received);
     transfers_.send(to_peer, kTag, from, {}, sent);
     ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << transfers_.describe(this, 0);
@@ -148,20 +144,20 @@ class TransfersBetweenProcesses : public TransfersOfOneRank {
 TEST_F(TransfersBetweenProcesses, GoOverATransportThatTakesDeviceMemory_WithoutHostMemory) {
   path_->can_map = false;
   direct_ = 1;
-  pass(kLong);
-  EXPECT_EQ(transfers_.counts().direct_bytes, kLong);
+  pass(kTransferBytes);
+  EXPECT_EQ(transfers_.counts().direct_bytes, kTransferBytes);
   EXPECT_EQ(transfers_.counts().staged_bytes, 0U) << "P2P must not touch host memory where the transport need not";
   connects_ = false;
-  pass(kLong);
+  pass(kTransferBytes);
   connects_ = true;
-  pass(kLong + 4);  // longer than the transport takes
-  EXPECT_EQ(transfers_.counts().direct_bytes, kLong);
-  EXPECT_EQ(transfers_.counts().staged_bytes, 2 * kLong + 2 * (kLong + 4));
+  pass(kTransferBytes + 4);  // longer than the transport takes
+  EXPECT_EQ(transfers_.counts().direct_bytes, kTransferBytes);
+  EXPECT_EQ(transfers_.counts().staged_bytes, 2 * kTransferBytes + 2 * (kTransferBytes + 4));
 }
 
 TEST_F(TransfersBetweenProcesses, CopyFromExportedMemory_WithoutHostMemory) {
-  pass(kLong);
-  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kLong);
+  pass(kTransferBytes);
+  EXPECT_EQ(transfers_.counts().peer_copied_bytes, kTransferBytes);
   EXPECT_EQ(transfers_.counts().staged_bytes, 0U);
   EXPECT_EQ(path_->mapped, 0) << "the mapping is given back";
 }
@@ -175,23 +171,23 @@ TEST_F(TransfersBetweenProcesses, StageEachByteOnBothSides_WhenNoPathLeadsToTheM
     EXPECT_EQ(transfers_.counts().peer_copied_bytes, 0U);
   };
   path_->can_export = false;
-  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kLong}) expect_staged(bytes);
+  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kTransferBytes}) expect_staged(bytes);
   path_->can_export = true;
   path_->can_map = false;
-  expect_staged(kLong);
+  expect_staged(kTransferBytes);
   path_->can_map = true;
   same_host_ = false;
-  expect_staged(kLong);
+  expect_staged(kTransferBytes);
 }
 
 TEST_F(TransfersBetweenProcesses, EndOnBothSides_WhenTheDeviceOfEitherFailsOnTheWay) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   const Buffer from = on_device(values);
   const Buffer to = on_device(nothing);
-  for (std::size_t staged = 0; staged < 2 * (kLong - kPieceBytes); staged += kPieceBytes / 2) {
-    End sent;
-    End received;
+  for (std::size_t staged = 0; staged < 2 * (kTransferBytes - kPieceBytes); staged += kPieceBytes / 2) {
+    CountedEnd sent;
+    CountedEnd received;
     const std::uint64_t before = transfers_.counts().staged_bytes;
     transfers_.recv(route(), kTag, to, {}, true, received);
     transfers_.send(route(), kTag, from, {}, sent);
@@ -199,24 +195,24 @@ TEST_F(TransfersBetweenProcesses, EndOnBothSides_WhenTheDeviceOfEitherFailsOnThe
     device_.fail_next("an illegal address was met");
     ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << transfers_.describe(this, 0);
     EXPECT_FALSE(sent.status.ok() && received.status.ok()) << "after " << staged << " bytes";
-    for (const End* e : {&sent, &received}) EXPECT_TRUE(e->status.ok() || e->status.code() == Code::System);
+    for (const CountedEnd* e : {&sent, &received}) EXPECT_TRUE(e->status.ok() || e->status.code() == Code::System);
     ASSERT_TRUE(progress_until([&] { return !transfers_.active(); }));
   }
 }
 
 TEST_F(TransfersBetweenProcesses, WaitForTheReceiversStream_WithoutPinnedMemory) {
-  auto values = counting(kLong);
+  auto values = counting(kTransferBytes);
   const Buffer from = on_device(values);
   const StreamRef late = device_.make_stream(0);
   block(late);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   std::vector<Buffer> to;
-  std::vector<std::unique_ptr<End>> ends;
+  std::vector<std::unique_ptr<CountedEnd>> ends;
   // As many as the pool holds wait for the stream, and the stream may need the last message.
   for (std::size_t i = 0; i < PiecePool::kMostTransfers; ++i) {
     to.push_back(on_device(nothing));
-    transfers_.recv(route(), kTag, to.back(), late, true, *ends.emplace_back(std::make_unique<End>()));
-    transfers_.send(route(), kTag, from, {}, *ends.emplace_back(std::make_unique<End>()));
+    transfers_.recv(route(), kTag, to.back(), late, true, *ends.emplace_back(std::make_unique<CountedEnd>()));
+    transfers_.send(route(), kTag, from, {}, *ends.emplace_back(std::make_unique<CountedEnd>()));
   }
   to.push_back(on_device(nothing));
   transfers_.recv(route(), kTag, to.back(), {}, true, received_);
@@ -230,9 +226,9 @@ TEST_F(TransfersBetweenProcesses, WaitForTheReceiversStream_WithoutPinnedMemory)
 }
 
 TEST_F(TransfersOfOneRank, StageEachByteOnce_WhenTheReceiverIsInHostMemory) {
-  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kLong}) {
-    End sent;
-    End received;
+  for (const std::size_t bytes : {kWholeBytes + 4, kPieceBytes, kPieceBytes + 4, kTransferBytes}) {
+    CountedEnd sent;
+    CountedEnd received;
     auto values = counting(bytes);
     std::vector<std::uint32_t> got(bytes / 4 + 1, 5);
     const std::uint64_t before = transfers_.counts().staged_bytes;
@@ -251,20 +247,20 @@ TEST_F(TransfersOfOneRank, StageEachByteOnce_WhenTheReceiverIsInHostMemory) {
 }
 
 TEST_F(TransfersOfOneRank, TakeAPlainMessage_IntoDeviceMemory) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   const Buffer to = on_device(nothing);
   transfers_.recv(route(), kTag, to, {}, true, received_);
   link_.send(view(values), Tag::user(0, 3, kTag), kIdentity, sent_);
   ASSERT_TRUE(progress_until([&] { return sent_.fired + received_.fired == 2; }));
   EXPECT_TRUE(received_.status.ok()) << received_.status.message();
   EXPECT_EQ(read<std::uint32_t>(where_, to), values);
-  EXPECT_EQ(transfers_.counts().staged_bytes, kLong);
+  EXPECT_EQ(transfers_.counts().staged_bytes, kTransferBytes);
 }
 
 TEST_F(TransfersOfOneRank, WaitForTheStreamsOfBothSides) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   const Buffer from = on_device(values);
   const Buffer to = on_device(nothing);
   const StreamRef late = device_.make_stream(0);
@@ -284,24 +280,24 @@ TEST_F(TransfersOfOneRank, WaitForTheStreamsOfBothSides) {
 }
 
 TEST_F(TransfersOfOneRank, EndTruncated_WhenTheReceiveIsTooShort) {
-  for (const std::size_t room : {std::size_t{0}, std::size_t{8}, kLong - 4}) {
-    End sent;
-    End received;
-    auto values = counting(kLong);
+  for (const std::size_t room : {std::size_t{0}, std::size_t{8}, kTransferBytes - 4}) {
+    CountedEnd sent;
+    CountedEnd received;
+    auto values = counting(kTransferBytes);
     std::vector<std::uint32_t> got(room / 4, 5);
     transfers_.recv(route(), kTag, view(got), {}, false, received);
     transfers_.send(route(), kTag, on_device(values), {}, sent);
     ASSERT_TRUE(progress_until([&] { return sent.fired + received.fired == 2; })) << room;
     EXPECT_TRUE(sent.status.ok()) << "as with a plain message";
     EXPECT_EQ(received.status.code(), Code::Truncated);
-    EXPECT_EQ(received.bytes, kLong);
+    EXPECT_EQ(received.bytes, kTransferBytes);
     EXPECT_EQ(got, std::vector<std::uint32_t>(room / 4, 5));
   }
 }
 
 TEST_F(TransfersOfOneRank, EndBothSidesCancelled_WhenTheSendIsCancelledBeforeGo) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> got(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> got(kTransferBytes / 4);
   transfers_.send(route(), kTag, on_device(values), {}, sent_);
   settle();
   EXPECT_TRUE(transfers_.arm()) << "only the peer can go on";
@@ -321,9 +317,9 @@ TEST_F(TransfersOfOneRank, EndBothSidesCancelled_WhenTheSendIsCancelledBeforeGo)
 }
 
 TEST_F(TransfersOfOneRank, CancelAReceive_BeforeItsCardOnly) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> got(kLong / 4);
-  End first;
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> got(kTransferBytes / 4);
+  CountedEnd first;
   transfers_.recv(route(), kTag, view(got), {}, false, first);
   EXPECT_EQ(transfers_.cancel(first), Transfers::Cancelled::Done);
   settle();
@@ -343,13 +339,13 @@ TEST_F(TransfersOfOneRank, CancelAReceive_BeforeItsCardOnly) {
 }
 
 TEST_F(TransfersOfOneRank, EndHere_WhenTheCommunicatorEnds) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> got(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> got(kTransferBytes / 4);
   const StreamRef late = device_.make_stream(0);
   block(late);
   const Buffer from = on_device(values);
-  End alone;
-  End waiting;
+  CountedEnd alone;
+  CountedEnd waiting;
   transfers_.send(route(), kTag + 1, from, {}, alone);  // nobody receives it
   transfers_.recv(route(), kTag + 2, view(got), {}, false, waiting);
   transfers_.send(route(), kTag, from, late, sent_);
@@ -358,15 +354,15 @@ TEST_F(TransfersOfOneRank, EndHere_WhenTheCommunicatorEnds) {
   transfers_.end(this, {Code::Cancelled, "the communicator has ended"});
   const auto all = [&] { return sent_.fired + received_.fired + alone.fired + waiting.fired == 4; };
   ASSERT_TRUE(progress_until(all)) << transfers_.describe(this, 0);
-  for (const End* e : {&sent_, &received_, &alone, &waiting}) EXPECT_EQ(e->status.code(), Code::Cancelled);
+  for (const CountedEnd* e : {&sent_, &received_, &alone, &waiting}) EXPECT_EQ(e->status.code(), Code::Cancelled);
   ASSERT_TRUE(progress_until([&] { return !transfers_.active(); }));
   open_->store(true);
   device_.release(late);
 }
 
 TEST_F(TransfersOfOneRank, EndTheSendAfterTheReceiversCopy_WhenTheCommunicatorEnds) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> nothing(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> nothing(kTransferBytes / 4);
   const Buffer from = on_device(values);
   const Buffer to = on_device(nothing);
   // This step holds up all streams.
@@ -388,8 +384,8 @@ TEST_F(TransfersOfOneRank, EndTheSendAfterTheReceiversCopy_WhenTheCommunicatorEn
 }
 
 TEST_F(TransfersOfOneRank, EndWithOneErrorOnBothSides_WhenTheSendersDeviceFails) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> got(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> got(kTransferBytes / 4);
   const Buffer from = on_device(values);
   transfers_.recv(route(), kTag, view(got), {}, false, received_);
   transfers_.send(route(), kTag, from, {}, sent_);
@@ -406,7 +402,7 @@ TEST_F(TransfersOfOneRank, EndWithOneErrorOnBothSides_WhenTheSendersDeviceFails)
 }
 
 TEST_F(TransfersOfOneRank, SendNothing_WhenThereIsNoPinnedMemory) {
-  auto values = counting(kLong);
+  auto values = counting(kTransferBytes);
   const Buffer from = on_device(values);
   device_.fail_next("out of pinned memory");
   EXPECT_THROW(transfers_.send(route(), kTag, from, {}, sent_), Error);
@@ -420,8 +416,8 @@ TEST_F(TransfersOfOneRank, ArriveInOrder_WhenThereAreMoreThanThePoolHolds) {
   constexpr std::size_t kMessages = 3 * PiecePool::kMostTransfers;
   std::vector<std::vector<std::uint32_t>> values;
   std::vector<std::vector<std::uint32_t>> got;
-  std::vector<std::unique_ptr<End>> ends;
-  const auto end = [&]() -> End& { return *ends.emplace_back(std::make_unique<End>()); };
+  std::vector<std::unique_ptr<CountedEnd>> ends;
+  const auto end = [&]() -> CountedEnd& { return *ends.emplace_back(std::make_unique<CountedEnd>()); };
   got.reserve(kMessages);
   for (std::size_t i = 0; i < kMessages; ++i) {
     values.push_back(counting(kWholeBytes + 4 * (i + 1)));
@@ -438,8 +434,8 @@ TEST_F(TransfersOfOneRank, ArriveInOrder_WhenThereAreMoreThanThePoolHolds) {
 
 /// A card of an earlier communicator that had the same id.
 TEST_F(TransfersOfOneRank, EndWithMismatch_WhenTheCardIsOfAnotherCommunicator) {
-  auto values = counting(kLong);
-  std::vector<std::uint32_t> got(kLong / 4);
+  auto values = counting(kTransferBytes);
+  std::vector<std::uint32_t> got(kTransferBytes / 4);
   transfers_.send(route(kIdentity + 1), kTag, on_device(values), {}, sent_);
   transfers_.recv(route(), kTag, view(got), {}, false, received_);
   ASSERT_TRUE(progress_until([&] { return received_.fired == 1; }));

@@ -1,12 +1,14 @@
 #include "fakes/fake_device.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -275,9 +277,19 @@ class Machine {
   std::jthread runner_;  // last: it uses the others
 };
 
+std::atomic<Machine*> of_process = nullptr;
+Machine* of_parent = nullptr;  // so that it is not taken for a leak
+
+/// A child of fork() starts with a machine of its own, since it does not have the thread that runs the streams.
 Machine& machine() {
-  static Machine m;
-  return m;
+  static const int watched = ::pthread_atfork(nullptr, nullptr, [] { of_parent = of_process.exchange(nullptr); });
+  if (watched != 0) throw std::runtime_error("pthread_atfork has no memory");
+  if (Machine* known = of_process) return *known;
+  auto made = std::make_unique<Machine>();
+  Machine* other = nullptr;
+  if (!of_process.compare_exchange_strong(other, made.get())) return *other;
+  std::atexit([] { delete of_process.exchange(nullptr); });
+  return *made.release();
 }
 
 thread_local int current = -1;

@@ -6,7 +6,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/module_entry.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
-#include <sinew/transports/cuda_ipc/memory_path.hpp>
+#include <sinew/transports/cuda_ipc/ipc_memory.hpp>
 #include <sinew/transports/cuda_ipc/offload.hpp>
 
 namespace sinew::cuda_ipc {
@@ -37,7 +37,7 @@ class IpcFabric final : public Fabric {
   }
   std::span<const std::unique_ptr<Transport>> transports() override { return {}; }
   Availability has_offload() const override { return Availability::yes(); }
-  std::unique_ptr<DevicePath> make_device_path() override { return std::make_unique<MemoryPath>(*runtime_, device_); }
+  std::unique_ptr<PeerMemory> make_peer_memory() override { return std::make_unique<IpcMemory>(*runtime_, device_); }
 
   std::unique_ptr<CollectiveOffload> make_offload(const OffloadContext& context) override {
     const auto& ranks = context.group.world_ranks;

@@ -6,6 +6,10 @@
 
 #include <sinew/transports/cuda/driver.hpp>
 
+// The header of CUDA 13 shows only the third version, which drivers before 12.3 lack. Drivers still export the second.
+extern "C" CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
+                                                      const CUgraphNode**, size_t*);
+
 namespace sinew::cuda {
 namespace {
 

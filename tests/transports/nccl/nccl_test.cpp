@@ -133,7 +133,7 @@ TEST(Nccl, CallsOfTwoCommunicatorsOverlap) {
     for (Communicator* c : {&all, &second}) require_sum(*c, where);
     inject_on(0, kFakeNcclLate, all);
     all.barrier().get();
-    const std::vector<std::int32_t> ones(3000, 1);
+    std::vector<std::int32_t> ones(3000, 1);
     const Buffer held = write(where, ones);
     Work long_one = all.all_reduce(held, held, DType::I32, ReduceOp::Sum, {.after = where.stream});
     for (int i = 0; i < 3; ++i) require_sum(second, where);

@@ -4,18 +4,18 @@
 #include <cstdint>
 #include <list>
 
-#include <sinew/core/transport/device_path.hpp>
+#include <sinew/core/transport/peer_memory.hpp>
 #include <sinew/transports/cuda/runtime.hpp>
 
 namespace sinew::cuda_ipc {
 
 /// Exports and maps the memory of CUDA devices by the driver's IPC handles.
-class MemoryPath final : public DevicePath {
+class IpcMemory final : public PeerMemory {
  public:
   /// The mappings that are kept when no message uses them. The longest unused one is closed first.
   static constexpr std::size_t kMostKept = 64;
 
-  MemoryPath(cuda::Runtime& runtime, int device) noexcept : runtime_(runtime), device_(device) {}
+  IpcMemory(cuda::Runtime& runtime, int device) noexcept : runtime_(runtime), device_(device) {}
 
   std::optional<Exported> export_memory(ConstBuffer memory) override;
   Mapping map(const Exported& memory) override;

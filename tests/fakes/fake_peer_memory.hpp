@@ -5,14 +5,14 @@
 #include <optional>
 
 #include <sinew/core/error.hpp>
-#include <sinew/core/transport/device_path.hpp>
+#include <sinew/core/transport/peer_memory.hpp>
 
 #include "fakes/fake_device.hpp"
 
 namespace sinew::fake {
 
 /// A path to memory of this very process, as if it were another one. Either side can refuse.
-class Path final : public DevicePath {
+class Path final : public PeerMemory {
  public:
   bool can_export = true;
   bool can_map = true;

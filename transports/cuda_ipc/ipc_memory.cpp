@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
 
-#include <sinew/transports/cuda_ipc/memory_path.hpp>
+#include <sinew/transports/cuda_ipc/ipc_memory.hpp>
 
 namespace sinew::cuda_ipc {
 
-std::optional<DevicePath::Exported> MemoryPath::export_memory(ConstBuffer memory) {
+std::optional<PeerMemory::Exported> IpcMemory::export_memory(ConstBuffer memory) {
   const cuda::Current current(runtime_.context_of(device_));
   const cuda::Driver& driver = cuda::driver();
   const auto at = reinterpret_cast<cuda::Pointer>(memory.data);
@@ -22,7 +22,7 @@ std::optional<DevicePath::Exported> MemoryPath::export_memory(ConstBuffer memory
   return exported;
 }
 
-DevicePath::Mapping MemoryPath::map(const Exported& memory) {
+PeerMemory::Mapping IpcMemory::map(const Exported& memory) {
   const auto known = std::ranges::find_if(
       kept_, [&](const Kept& k) { return k.allocation == memory.allocation && k.handle == memory.handle; });
   if (known != kept_.end()) {

@@ -13,7 +13,7 @@ namespace sinew {
 /// A way for this rank's device to read device memory of other processes of its host. A module makes it, see Fabric.
 /// Thread:   one thread at a time.
 /// Lifetime: mappings outlive the path.
-class DevicePath {
+class PeerMemory {
  public:
   /// Names a place in the memory of a device to the other processes of the host.
   struct Exported {
@@ -24,7 +24,7 @@ class DevicePath {
   /// The allocation as this process sees it. It stays mapped as long as a copy of the pointer exists.
   using Mapping = std::shared_ptr<std::byte>;
 
-  virtual ~DevicePath() = default;
+  virtual ~PeerMemory() = default;
   /// Returns nullopt if the memory cannot be given to other processes, as memory of a pool.
   virtual std::optional<Exported> export_memory(ConstBuffer memory) = 0;
   /// Maps the allocation of another process. Cost: calls of the driver at the first call for an allocation. The path
