@@ -202,6 +202,8 @@ std::size_t CallSlab::pending_of(const void* owner) {
 
 bool Work::done() const noexcept { return call_ == nullptr || call_->done.load(std::memory_order_acquire); }
 
+bool Work::captured() const noexcept { return call_ != nullptr && call_->mark.set() && call_->mark.captured(); }
+
 bool Work::test() { return done() || call_->slab->test(*call_); }
 
 Status Work::wait(Deadline deadline) {
@@ -241,7 +243,7 @@ void Work::order(StreamRef stream) {
 Status Work::order(StreamRef stream, Deadline deadline) {
   if (call_ == nullptr || stream.device < 0) return wait(deadline);
   // A captured call is done before it has run: streams of the capture must wait for it all the same.
-  if (done() && !(call_->mark.set() && call_->mark.captured())) return wait(deadline);
+  if (done() && !captured()) return wait(deadline);
   if (!call_->slab->wait_for_mark(*call_, deadline)) return Status::pending();
   if (!call_->mark.set()) return wait(deadline);
   call_->mark.order(stream);

@@ -37,6 +37,8 @@ class [[nodiscard]] SINEW_API Work {
   /// True if the call has ended. It makes no progress: with Threads::Single a loop that calls only done() does not end.
   /// See test().
   bool done() const noexcept;
+  /// True if the call was captured into a graph. It has ended then, and nothing of it has run. False after get().
+  bool captured() const noexcept;
   /// Makes progress without waiting. Returns true if the call has ended: then get() returns or throws at once.
   bool test();
   /// Waits for the end of the call. Returns Pending if the deadline passes first. The call goes on, and wait() may be

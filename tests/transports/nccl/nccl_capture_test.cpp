@@ -219,6 +219,62 @@ TEST(NcclCapture, AStreamOutsideOfTheCaptureCannotWaitForItsCalls) {
   });
 }
 
+/// A plan that was made for calls that run at once, and a communicator that was split in the middle of the capture.
+TEST(NcclCapture, TakesCallsOfAPlan_AndOfANewCommunicator) {
+  on_nccl(3, [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    const Buffer a = make(where, 700), b = make(where, 700);
+    const CallOptions options{.after = where.stream};
+    const Plan plan = all.plan({.collective = Collective::AllReduce,
+                                .dtype = DType::I32,
+                                .op = ReduceOp::Sum,
+                                .place = {MemoryKind::Device, where.stream.device},
+                                .count = 700});
+    device_of(where).begin_capture(where.stream);
+    Work planned = all.run(plan, a, a, options);
+    Communicator part = all.split(world.rank() == 2 ? 1 : 0, world.rank());
+    Work on_part = part.all_reduce(b, b, DType::I32, ReduceOp::Sum, options);
+    for (Work* w : {&planned, &on_part}) {
+      require(w->captured(), "a work of the capture says so");
+      w->get();
+    }
+    const auto graph = device_of(where).end_capture(where.stream);
+    for (int turn = 0; turn < 3; ++turn) {
+      Numbers mine(700, turn + world.rank()), other(700, 10 * turn + world.rank());
+      set(where, a, mine);
+      set(where, b, other);
+      device_of(where).replay(*graph, where.stream);
+      require(read<std::int32_t>(where, a) == Numbers(700, 3 * turn + 3), "the planned call");
+      const int on_both = world.rank() == 2 ? 10 * turn + 2 : 20 * turn + 1;
+      require(read<std::int32_t>(where, b) == Numbers(700, on_both), "the call of the new communicator");
+    }
+    all.barrier().get();
+    for (const Buffer& memory : {a, b}) where.runtime.release(memory);
+  });
+}
+
+/// Nobody replays a graph after that. It is destroyed before its communicator, as NCCL asks.
+TEST(NcclCapture, AnAbortEndsACommunicatorWithCapturedCalls) {
+  on_nccl(2, [](World& world, const OnDevice& where) {
+    Communicator doomed = world.communicator().split(0, world.rank());
+    require_sum(doomed, where);
+    const Buffer b = make(where, 100);
+    const CallOptions options{.after = where.stream};
+    device_of(where).begin_capture(where.stream);
+    Work captured = doomed.all_reduce(b, b, DType::I32, ReduceOp::Sum, options);
+    world.communicator().barrier().get();
+    if (world.rank() == 0) doomed.abort("enough");
+    const auto call = [&] {
+      while (true) doomed.all_reduce(b, b, DType::I32, ReduceOp::Sum, options).get();
+    };
+    require_part(refusal_of(call), "enough");
+    captured.get();  // it was part of the capture before
+    device_of(where).end_capture(where.stream);
+    require_sum(world.communicator(), where);
+    where.runtime.release(b);
+  });
+}
+
 /// A captured call ends before it runs, so its time says nothing.
 TEST(NcclCapture, StatisticsLeaveCapturedCallsOut) {
   WorldOptions options = with_nccl();

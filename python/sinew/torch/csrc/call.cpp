@@ -41,6 +41,10 @@ bool Call::works_have_ended() const noexcept {
   return std::ranges::all_of(works_, [](const Work& w) { return w.done(); });
 }
 
+bool Call::is_captured() const noexcept {
+  return std::ranges::any_of(works_, [](const Work& w) { return w.captured(); });
+}
+
 bool Call::poll() {
   Lock lock(mutex_);
   if (ended_ || ender_ == std::this_thread::get_id()) return true;
@@ -217,18 +221,19 @@ c10::intrusive_ptr<c10::ivalue::Future> Call::future() {
 }
 
 /// The future belongs to a stream of this backend, which waits for the call. torch makes the streams of those that wait
-/// for the future wait for that stream.
+/// for the future wait for that stream. The future of a captured call belongs to the caller's stream, which has the
+/// call itself, because each stream of a capture has to join the first one again.
 c10::intrusive_ptr<c10::ivalue::Future> Call::future_on_device() {
   {
     const Lock lock(mutex_);
     if (device_future_) return device_future_;
   }
-  const c10::Stream side = device::side_stream(*device_);
-  order(side);
+  const c10::Stream on = is_captured() ? device::current_stream(*device_) : device::side_stream(*device_);
+  order(on);
   const Lock lock(mutex_);
   if (device_future_) return device_future_;
   auto future = s_.outputs.future(device_);
-  const c10::StreamGuard guard(side);
+  const c10::StreamGuard guard(on);
   complete(*future);
   device_future_ = future;
   return future;

@@ -91,6 +91,8 @@ class Call final : public c10::intrusive_ptr_target {
   template <class Use>
   void with_works(Lock& lock, Use&& use);
   bool works_have_ended() const noexcept;
+  /// True if the call is part of a CUDA graph.
+  bool is_captured() const noexcept;
   /// Until something changes, signal handlers included, or `until` passes.
   void sleep(Lock& lock, Deadline until);
   /// Makes the copies that follow the call, on the current stream where the call is on a device.
