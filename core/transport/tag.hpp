@@ -30,6 +30,11 @@ struct Tag {
   constexpr std::uint16_t communicator() const noexcept { return static_cast<std::uint16_t>(bits >> 40); }
   /// True for a message of send or recv, false for a message of a collective.
   constexpr bool is_user() const noexcept { return (communicator() & 1) != 0; }
+  /// True for a message between buffers of users, which may be device memory. The other messages of a transfer lie in
+  /// memory of the host.
+  constexpr bool is_between_users() const noexcept {
+    return is_user() && static_cast<UserMessageKind>(bits >> 32 & 0xff) == UserMessageKind::User;
+  }
   constexpr std::uint16_t sequence() const noexcept { return static_cast<std::uint16_t>(bits >> 24); }
   /// True if both messages belong to the same collective call. If their notes differ, the ranks made different calls.
   constexpr bool same_call(Tag other) const noexcept { return (bits >> 24) == (other.bits >> 24) && !is_user(); }

@@ -16,6 +16,7 @@ struct Send : Operation {
   enum class Phase : std::uint8_t { Eager, Announced, Flowing };
 
   Phase phase = Phase::Eager;
+  MemoryKind kind = MemoryKind::Host;
   const std::byte* from = nullptr;
   std::size_t bytes = 0;
 };
@@ -41,12 +42,13 @@ void OfiEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion
   Send& s = done.make<Send>();
   if (!end_.ok()) return finish(done, end_);
   const FrameHeader header{.tag = tag.bits, .note = note, .bytes = from.bytes};
-  if (from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
+  if (from.bytes <= shared_.options.eager_bytes && !meets_device(from, tag) && credit_.take(from.bytes)) {
     FrameHeader eager = header;
     eager.kind = FrameKind::Eager;
     return control(eager, from, &done);
   }
   s.phase = Send::Phase::Announced;
+  s.kind = from.place.kind;
   s.from = from.data;
   s.bytes = from.bytes;
   s.handle = announced_.insert(done);
@@ -116,6 +118,7 @@ void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
   const Buffer place = Matcher::place(receive);
   f.base = place.data;
   f.total = place.bytes;
+  f.place = place_of(place.place.kind);
   f.through_scratch = place.data == nullptr && place.bytes != 0;
   f.theirs = static_cast<std::uint32_t>(id);
   f.piece_bytes = shared_.largest_piece();
@@ -199,6 +202,7 @@ void OfiEndpoint::cleared(const FrameHeader& h) {
   s.handle = f.number;
   f.base = const_cast<std::byte*>(s.from);  // only read
   f.total = s.bytes;
+  f.place = place_of(s.kind);
   f.piece_bytes = h.bytes;
   f.theirs = static_cast<std::uint32_t>(h.note);
   f.granted = h.tag;

@@ -47,9 +47,9 @@ Flow& Flows::take() {
 }
 
 void Flows::start(Flow& f) {
-  if (rail_.registers_local() && !f.through_scratch && f.total != 0) {
+  if (rail_.registers(f.place.kind) && !f.through_scratch && f.total != 0) {
     try {
-      f.registration = rail_.register_memory(f.base, f.total, f.way == Way::Send ? FI_SEND : FI_RECV);
+      f.registration = rail_.register_memory({f.base, f.total, f.place}, f.way == Way::Send ? FI_SEND : FI_RECV);
     } catch (const Error& e) {
       f.broken = true;
       halt(f, {Code::System, e.what()});

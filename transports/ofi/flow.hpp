@@ -56,6 +56,7 @@ struct Flow {
   bool withdrawn = false;        ///< the owner's
   std::byte* base = nullptr;
   std::size_t total = 0;
+  Place place{};  ///< of `base`
   std::size_t piece_bytes = 0;
   fi_addr_t peer = FI_ADDR_UNSPEC;
   int life = -1;             ///< of the peer, see has_ended

@@ -16,8 +16,8 @@ void FramePool::grow() {
   Slab slab;
   slab.memory.reset(new std::byte[count * frame_bytes_]);
   void* descriptor = nullptr;
-  if (rail_.registers_local()) {
-    slab.registration = rail_.register_memory(slab.memory.get(), count * frame_bytes_, FI_SEND | FI_RECV);
+  if (rail_.registers(MemoryKind::Host)) {
+    slab.registration = rail_.register_memory({slab.memory.get(), count * frame_bytes_}, FI_SEND | FI_RECV);
     descriptor = fi_mr_desc(slab.registration.get());
   }
   for (std::size_t i = 0; i < count; ++i) {

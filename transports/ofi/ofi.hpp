@@ -31,6 +31,7 @@ struct Options {
   std::string host_id;  ///< equal text: same host
   Config config;        ///< ofi_provider, interface
   NicName nic{};        ///< FabricContext
+  int device = -1;      ///< the rank's CUDA device; -1: none
   /// Readable once the rank's process has ended, -1: unknown (HostPeers::life_of). The shm provider wants to know: its
   /// queues are locked by words in shared memory, and who comes to the queue of a process that died with its lock held
   /// waits for ever.

@@ -39,7 +39,8 @@ std::string_view owner_of(const PeerAddress& p) {
 
 Address PeerAddress::encode() const {
   WireWriter w;
-  w.value(kAddressMagic).value(rank).value(instance).text(host_id).text(provider).value(format).text(place).bytes(name);
+  w.value(kAddressMagic).value(rank).value(instance).text(host_id).text(provider);
+  w.value(static_cast<std::uint8_t>(device_memory)).value(format).text(place).bytes(name);
   return w.take();
 }
 
@@ -53,6 +54,7 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.instance = r.value<std::uint64_t>();
   p.host_id = r.text();
   p.provider = r.text();
+  p.device_memory = r.value<std::uint8_t>() != 0;
   p.format = r.value<std::uint32_t>();
   p.place = r.text();
   p.name = r.owned_bytes();

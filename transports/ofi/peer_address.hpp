@@ -13,9 +13,10 @@ struct PeerAddress {
   std::uint64_t instance = 0;  ///< random: tells a transport from one that came back at the same place
   std::string host_id;
   std::string provider;
-  std::uint32_t format = 0;  ///< FI_SOCKADDR_IN, ...: only equal ones understand each other
-  std::string place;         ///< of providers that work within a place only; else empty
-  Bytes name;                ///< the provider's own address
+  bool device_memory = false;  ///< may receive into its device's memory
+  std::uint32_t format = 0;    ///< FI_SOCKADDR_IN, ...: only equal ones understand each other
+  std::string place;           ///< of providers that work within a place only; else empty
+  Bytes name;                  ///< the provider's own address
 
   Address encode() const;
   /// Errors: Error{Mismatch} where the bytes are not of this kind.

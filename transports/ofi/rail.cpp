@@ -145,11 +145,18 @@ void Rail::disarm() noexcept {
   armed_ = false;
 }
 
-Handle<fid_mr> Rail::register_memory(std::byte* data, std::size_t bytes, std::uint64_t access) {
-  const std::uint64_t key = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0 ? 0 : next_key_++;
-  auto registration = opened<fid_mr>("registering memory", [&](fid_mr** m) {
-    return fi_mr_reg(domain_.get(), data, bytes, access, 0, key, 0, m, nullptr);
-  });
+Handle<fid_mr> Rail::register_memory(Buffer memory, std::uint64_t access) {
+  const iovec range{memory.data, memory.bytes};
+  fi_mr_attr attributes{};
+  attributes.mr_iov = &range;
+  attributes.iov_count = 1;
+  attributes.access = access;
+  attributes.requested_key = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) != 0 ? 0 : next_key_++;
+  const bool device = memory.place.kind == MemoryKind::Device;
+  attributes.iface = device ? FI_HMEM_CUDA : FI_HMEM_SYSTEM;
+  if (device) attributes.device.cuda = memory.place.device;
+  auto registration = opened<fid_mr>(device ? "registering device memory" : "registering memory",
+                                     [&](fid_mr** m) { return fi_mr_regattr(domain_.get(), &attributes, 0, m); });
   if ((info_->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
     require(fi_mr_bind(registration.get(), &endpoint_->fid, 0), "binding registered memory");
     require(fi_mr_enable(registration.get()), "enabling registered memory");

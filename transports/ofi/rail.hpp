@@ -45,10 +45,13 @@ class Rail {
   bool arm() noexcept;
   void disarm() noexcept;
 
-  /// The provider wants its users' buffers registered.
-  bool registers_local() const noexcept { return (info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
+  /// True if the provider wants users' buffers of this kind registered.
+  bool registers(MemoryKind kind) const noexcept {
+    const int wanted = kind == MemoryKind::Device ? FI_MR_LOCAL | FI_MR_HMEM : FI_MR_LOCAL;
+    return (info_->domain_attr->mr_mode & wanted) != 0;
+  }
   /// Registers memory for `access` (FI_SEND, FI_RECV). Errors: Error{Unavailable}.
-  Handle<fid_mr> register_memory(std::byte* data, std::size_t bytes, std::uint64_t access);
+  Handle<fid_mr> register_memory(Buffer memory, std::uint64_t access);
 
  private:
   void open_queue(bool sleeps);

@@ -45,7 +45,10 @@ OfiTransport::OfiTransport(const Options& options, Choice choice)
     : shared_(options, std::move(choice.info)),
       nic_choice_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
                                       choice.reason),
-                  .is_nearest = choice.is_nearest} {
+                  .is_nearest = choice.is_nearest},
+      takes_device_memory_(std::move(choice.device_memory)) {
+  shared_.self.device_memory = takes_device_memory_.ok;
+  capabilities_.device_memory = takes_device_memory_.ok;
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
   shared_.outgoing.serve(&OfiTransport::frame_left, this);

@@ -23,6 +23,7 @@ class OfiTransport final : public Transport {
   std::unique_ptr<Endpoint> connect(const Address& peer) override;
   /// Provider and domain, and why these.
   const NicChoice& nic_choice() const noexcept { return nic_choice_; }
+  const Availability& takes_device_memory() const noexcept { return takes_device_memory_; }
 
   int progress() noexcept override;
   bool active() const noexcept override { return shared_.pending != 0; }
@@ -44,9 +45,13 @@ class OfiTransport final : public Transport {
 
   Shared shared_;
   NicChoice nic_choice_;
+  Availability takes_device_memory_;
   Capabilities capabilities_;
   std::vector<Frame*> unposted_;
   std::map<int, std::vector<Bytes>> parked_;  // frames of ranks that this rank has not connected to yet
 };
+
+/// As make_transport(), with what only the module asks.
+std::unique_ptr<OfiTransport> open_rail(const Options& options);
 
 }  // namespace sinew::ofi

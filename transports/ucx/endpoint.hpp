@@ -57,7 +57,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
 
   /// May a message lie on a device at either end? Then no host copy of it is made: the host cannot touch such memory.
   bool meets_device(ConstBuffer from, Tag tag) const noexcept {
-    return from.place.kind == MemoryKind::Device || (peer_.device_memory && tag.is_user());
+    return from.place.kind == MemoryKind::Device || (peer_.device_memory && tag.is_between_users());
   }
   void send_data(Completion& done, const Frame& clear);
 

@@ -39,17 +39,22 @@ Info needs(std::string_view provider) {
   return hints;
 }
 
+/// Null where libfabric has nothing.
+Info ask(const fi_info& hints, const char* node, const char* service) {
+  fi_info* found = nullptr;
+  const int result = fi_getinfo(kVersion, node, service, node == nullptr ? 0 : FI_SOURCE, &hints, &found);
+  if (result != -FI_ENODATA) require(result, "asking libfabric for its providers");
+  return Info(found);
+}
+
 /// Everything libfabric offers for our needs, best first; empty where it has nothing.
 Info offers(std::string_view provider) {
   const Info hints = needs(provider);
-  fi_info* found = nullptr;
   // The shm provider is told its name in /dev/shm here and nowhere else.
   const OwnName own = provider == kShm ? new_own_name() : OwnName{};
   const char* node = own.owner.empty() ? nullptr : own.owner.c_str();
   const char* service = own.owner.empty() ? nullptr : own.serial.c_str();
-  const int result = fi_getinfo(kVersion, node, service, node == nullptr ? 0 : FI_SOURCE, hints.get(), &found);
-  if (result != -FI_ENODATA) require(result, "asking libfabric for its providers");
-  return Info(found);
+  return ask(*hints, node, service);
 }
 
 std::string names_of(const Info& list) {
@@ -80,6 +85,24 @@ Choice chosen(const fi_info& best, std::string reason, const Wish& wish) {
 }
 
 }  // namespace
+
+/// shm is left out. Its name in /dev/shm belongs to the first answer, and cuda_ipc reads memory of a host's devices.
+Info with_device_memory(const fi_info& chosen) {
+  const std::string_view provider = chosen.fabric_attr->prov_name;
+  if (provider == kShm) return nullptr;
+  const Info hints = needs(provider);
+  hints->caps |= FI_HMEM;
+  hints->domain_attr->mr_mode |= FI_MR_HMEM;
+  hints->domain_attr->name = ::strdup(chosen.domain_attr->name);
+  hints->addr_format = chosen.addr_format;
+  const Info able = ask(*hints, nullptr, nullptr);
+  return able ? Info(fi_dupinfo(able.get())) : nullptr;
+}
+
+std::string lacks_device_memory(const fi_info& chosen) {
+  return fmt::format("the provider {} of libfabric {}.{} takes no device memory (FI_HMEM)",
+                     chosen.fabric_attr->prov_name, FI_MAJOR(fi_version()), FI_MINOR(fi_version()));
+}
 
 Choice choose_provider(const std::string& wanted, const std::string& interfaces, const NicName& nic) {
   if (!wanted.empty()) {
