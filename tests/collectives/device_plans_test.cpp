@@ -71,6 +71,7 @@ TEST(DevicePlans, TakeCudaIpc_OnlyWhereItIsPredictedToBeFaster) {
     for (const Plan& plan : plans_on(machine, 1, {64, 64 << 10, kMiB, 1024 * kMiB})) {
       const auto ipc = std::ranges::find(plan.candidates(), "cuda_ipc", &Candidate::algorithm);
       ASSERT_NE(ipc, plan.candidates().end());
+      if (ipc->rejected.find("this build has no device kernels") != std::string::npos) GTEST_SKIP() << ipc->rejected;
       ASSERT_EQ(ipc->rejected, "");
       EXPECT_GE(ipc->predicted, plan.chosen().predicted);
     }

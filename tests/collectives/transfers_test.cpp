@@ -366,10 +366,13 @@ TEST_F(TransfersOfOneRank, EndTheSendAfterTheReceiversCopy_WhenTheCommunicatorEn
   const Buffer from = on_device(values);
   const Buffer to = on_device(nothing);
   // This step holds up all streams.
-  fake::enqueue(where_.stream.stream, [open = open_] {
+  const auto holds = std::make_shared<std::atomic<bool>>(false);
+  fake::enqueue(where_.stream.stream, [open = open_, holds] {
+    holds->store(true);
     while (!open->load()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return true;
   });
+  ASSERT_TRUE(progress_until([&] { return holds->load(); }));
   transfers_.send(route(), kTag, from, {}, sent_);
   transfers_.recv(route(), kTag, to, {}, true, received_);
   ASSERT_TRUE(progress_until([&] { return transfers_.counts().peer_copied_bytes != 0; }));
