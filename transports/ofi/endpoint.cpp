@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/transport/meets_device.hpp>
 #include <sinew/transports/ofi/endpoint.hpp>
 #include <sinew/transports/ofi/provider/left_overs.hpp>
 
@@ -42,7 +43,8 @@ void OfiEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion
   Send& s = done.make<Send>();
   if (!end_.ok()) return finish(done, end_);
   const FrameHeader header{.tag = tag.bits, .note = note, .bytes = from.bytes};
-  if (from.bytes <= shared_.options.eager_bytes && !meets_device(from, tag) && credit_.take(from.bytes)) {
+  if (from.bytes <= shared_.options.eager_bytes && !meets_device(from.bytes, from.place, tag, peer_.device_memory) &&
+      credit_.take(from.bytes)) {
     FrameHeader eager = header;
     eager.kind = FrameKind::Eager;
     return control(eager, from, &done);

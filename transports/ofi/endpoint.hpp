@@ -51,12 +51,6 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   void piece_arrived(Flow& flow, const std::byte* scratch, std::size_t bytes) override;
   void flow_ended(Flow& flow, const Status& why) override;
 
-  /// True if a message may lie on a device at either end. Then no host copy of it is made, since the host cannot touch
-  /// such memory.
-  bool meets_device(ConstBuffer from, Tag tag) const noexcept {
-    return from.bytes != 0 &&
-           (from.place.kind == MemoryKind::Device || (peer_.device_memory && tag.is_between_users()));
-  }
   Place place_of(MemoryKind kind) const noexcept {
     return kind == MemoryKind::Device ? Place{kind, shared_.options.device} : Place{kind};
   }

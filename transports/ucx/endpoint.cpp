@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/log.hpp>
+#include <sinew/core/transport/meets_device.hpp>
 #include <sinew/transports/ucx/embedded.hpp>
 #include <sinew/transports/ucx/endpoint.hpp>
 
@@ -38,7 +39,7 @@ void UcxEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion
   s.from = from.data;
   s.left = from.bytes;
   s.on_device = from.place.kind == MemoryKind::Device;
-  s.meets_device = meets_device(from, tag);
+  s.meets_device = meets_device(from.bytes, from.place, tag, peer_.device_memory);
   if (!s.meets_device && from.bytes <= shared_.options.eager_bytes && credit_.take(from.bytes)) {
     s.eager = &shared_.requests.take(Request::What::Frame, this, &done);
     return link_.post(*s.eager, {.tag = tag.bits, .note = note, .kind = FrameKind::Eager}, kEagerHeaderBytes, from);
@@ -207,7 +208,7 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   if (fragment.state != Stream::State::Asked || fragment.offset != data.offset || fragment.bytes != count)
     return UCS_OK;
   const MemoryKind kind = Matcher::place(*s.receive).place.kind;
-  assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see UcxEndpoint::meets_device
+  assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see meets_device()
   if (!waits_at_sender && fragment.offset == s.delivered) {
     fragment.state = Stream::State::Idle;
     s.delivered += count;

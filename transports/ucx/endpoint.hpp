@@ -55,10 +55,6 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   // RequestOwner
   void completed(Request& request, ucs_status_t status) override;
 
-  /// May a message lie on a device at either end? Then no host copy of it is made: the host cannot touch such memory.
-  bool meets_device(ConstBuffer from, Tag tag) const noexcept {
-    return from.place.kind == MemoryKind::Device || (peer_.device_memory && tag.is_between_users());
-  }
   void send_data(Completion& done, const Frame& clear);
 
   void cleared(const Frame& frame);
