@@ -53,7 +53,7 @@ class Predictor {
   /// `cost` of a call on `bytes`, over the slowest of these links.
   Times on_links(const CollectiveDesc& desc, const AlgorithmCost& cost, double bytes, const CostModel& costs,
                  Links links, const Segments& segmented, const Leaving& leaving) const;
-  /// What it costs a rank to give so many messages away, inside its host or across hosts.
+  /// The time that a rank spends to start so many sends, inside its host or across hosts.
   Seconds sending(double messages, const CostModel& costs, Links links) const;
   /// At least as long: what a NIC takes to send what leaves its host by it, however many ranks send at a time.
   Seconds crossing(std::uint64_t leaving, const CostModel& costs) const;

@@ -34,7 +34,7 @@ constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
 /// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
 constexpr auto kClosing = std::chrono::seconds(1);
-/// The messages in flight at a time by which the cost of one message more is found.
+/// The overhead of a message is measured with so many messages in flight at the same time.
 constexpr std::size_t kBurst = 8;
 /// Of the budget, that no batch of short messages takes more over a long way.
 constexpr int kBatches = 50;

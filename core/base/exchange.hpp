@@ -28,7 +28,7 @@ struct Exchange {
   std::function<void(const Status& why)> give_up = {};
 };
 
-/// Returns what `step` returns, in which this rank does not wait for another. If it throws, exchange.give_up() tells
+/// Runs `step`, which must not wait for another rank, and returns its result. If it throws, exchange.give_up() tells
 /// the other ranks, and the exception goes on when all ranks have come to the next round.
 template <class Step>
 decltype(auto) or_give_up(const Exchange& exchange, Step&& step) {

@@ -18,9 +18,9 @@ struct ssl_st;
 namespace sinew {
 
 /// The TLS of one connection, on a socket that never blocks. The first calls make the handshake.
-/// Bytes that have been encrypted count as sent. If the kernel has no room for them, they wait here: at most a record
-/// of 16 KiB and answers to the peer, or else the session fails. Until trust() is called, at most kMostUnproven bytes
-/// of a peer are read. A peer whose first byte is not that of a TLS handshake costs no memory.
+/// Bytes count as sent when they are encrypted. If the kernel has no room for them, they wait here. At most one record
+/// of 16 KiB and answers to the peer may wait, or else the session fails. Until trust() is called, at most
+/// kMostUnproven bytes of a peer are read. A peer whose first byte is not that of a TLS handshake costs no memory.
 /// The side that accepts the connection reads a hello when the whole hello has come. It answers the first hello only
 /// with a cookie, which the peer must send back in a second hello (RFC 8446, 4.2.2). The cookie is valid for one
 /// address and port. So recorded hellos that are sent again do not cost this side a key exchange and a signature.

@@ -15,7 +15,7 @@ namespace sinew {
 /// Lifetime: mappings outlive the path.
 class PeerMemory {
  public:
-  /// Names a place in the memory of a device to the other processes of the host.
+  /// Tells another process of the host how to find a place in this process's device memory.
   struct Exported {
     std::array<char, 64> handle{};  ///< of the allocation
     std::uint64_t allocation = 0;   ///< a number that differs for allocations of one process

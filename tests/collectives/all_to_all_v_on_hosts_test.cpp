@@ -276,7 +276,7 @@ INSTANTIATE_TEST_SUITE_P(Pairs, AllToAllVDisagrees,
                                          Disagreement{"two_that_cancel_out", 0, 4, 8, 1}),
                          [](const auto& d) { return d.param.name; });
 
-/// Memory that can be named but not touched.
+/// A range of addresses without memory behind it: reading or writing it ends the process.
 class Reserved {
  public:
   explicit Reserved(std::size_t bytes)

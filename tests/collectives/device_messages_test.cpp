@@ -26,7 +26,7 @@ namespace {
 
 using Bodies = std::function<void(World&, const OnDevice&)>;
 
-/// A World whose ranks are processes with a fake accelerator each. Its ranks cannot read each other's device memory.
+/// A World of processes. Each has a fake accelerator, and no rank can read the device memory of another one.
 void on_devices_of_processes(int ranks, const std::string& transports, const Bodies& body) {
   run_as_processes(ranks, [&](const Exchange& exchange) {
     fake::Device device(ranks);

@@ -20,7 +20,7 @@ using Step = std::function<bool()>;
 
 /// For fakes of libraries that are given raw streams and addresses.
 SINEW_FAKE_API void enqueue(void* stream, Step step);
-/// The same for a step that keeps a state: each replay of a graph, and each run outside of one, has one made anew.
+/// The same for a step that keeps a state. Each run, and each replay of a graph, makes a new step.
 SINEW_FAKE_API void enqueue_made(void* stream, std::function<Step()> make);
 SINEW_FAKE_API bool is_capturing(const void* stream);
 /// Where the bytes of device memory can be touched; the address itself for other memory.

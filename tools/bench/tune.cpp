@@ -86,8 +86,8 @@ class Tuning {
   }
 
  private:
-  /// Leaves calls one way. Offloads of devices need transports beside them, for the calls of the library itself. Where
-  /// device memory goes through the host, it does so because no offload is there.
+  /// Changes `config` so that the calls can only go this way. Offloads of devices keep all transports beside them,
+  /// since the library itself sends messages. Without an offload, device memory goes through the host.
   void restrict(Config& config, const Way& way, const std::vector<Job>& jobs) const {
     if (!options_.on_device || way.algorithm == kStaged) config.transports = parts_of(way.transport);
     if (way.algorithm == kStaged) return;
@@ -139,8 +139,8 @@ class Tuning {
   TunedTimes times_;
 };
 
-/// Times on other memory than the one that was tuned, which the file holds from before, stay in it. They are of this
-/// machine and of as many ranks on each host, or they go.
+/// Adds the times that the file already has for other memory than the one that was tuned. Times of another machine, or
+/// of another number of ranks on a host, are dropped.
 void keep_other_memory(TunedTimes& times, const std::string& file, const std::string& devices) {
   const auto text = file_text(file);
   if (!text || text->empty()) return;

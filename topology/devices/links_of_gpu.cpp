@@ -34,7 +34,7 @@ DevicePath path_of(const Distance& distance) {
   return DevicePath::Unknown;
 }
 
-/// By its name, such as "sm_90", or else by its NVLinks, whose generation each architecture has alone.
+/// Takes the architecture, such as "sm_90", or else the generation of the NVLinks, which differs between architectures.
 int compute_capability_of(const Gpu& gpu) {
   if (gpu.architecture.starts_with("sm_")) {
     if (const auto number = parse_number<int>(gpu.architecture.substr(3))) return *number;

@@ -42,8 +42,8 @@ SINEW_API std::string to_text(const NcclForecast& forecast);
 /// and what the pipeline adds. A pipeline whose chunks take `hop` each to pass on has its best chunk size where it adds
 /// 2 sqrt(hop n / B), so the sum is start + n / B + 2 sqrt(hop n / B).
 /// Units:  seconds of one call among many, as nccl-tests times them: with the launch, without waiting for its end.
-/// Source: latencies and efficiencies are NCCL's, from its tuning table (tuning.cc of version 2.28), where no other
-///         source stands beside a number.
+/// Source: latencies and efficiencies come from NCCL's tuning table (tuning.cc of version 2.28). Numbers that come from
+///         elsewhere name their source.
 class SINEW_API NcclModel {
  public:
   /// `version`: NCCL's, such as 22807 for 2.28.7.

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Times of calls that are so much longer or shorter still hold, in proportion to their bytes.
+/// A time is also used for calls that are up to this factor longer or shorter, in proportion to their bytes.
 constexpr double kNear = 1.5;
 constexpr Seconds kLongestCall = 1e6;  // eleven days
 

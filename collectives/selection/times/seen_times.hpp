@@ -13,7 +13,7 @@
 namespace sinew {
 
 /// The times of calls on device memory that jobs have seen, for devices of one kind. The cost cache keeps them from job
-/// to job. A time is one of a call that had the devices for itself, as its rank 0 saw it, the shortest of several.
+/// to job. Each time is the shortest of several equal calls, measured on rank 0 while no other call used the devices.
 struct SeenTimes {
   /// The calls that share times.
   struct Call {
@@ -23,7 +23,7 @@ struct SeenTimes {
     std::string transport;
     friend auto operator<=>(const Call&, const Call&) = default;
   };
-  /// A class of sizes holds those of one power of two and up to the next. It keeps the size that it saw first.
+  /// One class covers the sizes from a power of two up to the next one. It keeps the first size that was timed.
   struct Point {
     std::uint64_t bytes = 0;
     Seconds seconds = 0;
@@ -40,7 +40,7 @@ struct SeenTimes {
   SINEW_API void add(const Call& call, std::uint64_t bytes, Seconds seconds);
   /// The time of a call of this size, from a class with enough samples whose size is at most 1.5 times away.
   SINEW_API std::optional<Seconds> seconds(const Call& call, std::uint64_t bytes) const;
-  /// Takes the classes of a later job that have enough samples, in the place of those that are here.
+  /// Replaces each class that has enough samples in `later`, which are the times of a later job.
   SINEW_API void replace_by(const SeenTimes& later);
 
   friend bool operator==(const SeenTimes&, const SeenTimes&) = default;

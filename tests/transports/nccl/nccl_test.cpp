@@ -125,7 +125,7 @@ TEST(Nccl, RunsAfterAStreamAndBeforeAnother_WithoutTheHost) {
   });
 }
 
-/// A kernel of one communicator that does not end holds up no call of another one.
+/// The calls of one communicator go on while a kernel of another one does not end.
 TEST(Nccl, CallsOfTwoCommunicatorsOverlap) {
   on_nccl(2, [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();

@@ -159,7 +159,7 @@ TEST_F(OfiDevicePair, AMessageOfTheHostWaitsForAReceiveOnADevice) {
   device_.release(target);
 }
 
-/// Messages that no device can meet are eager as before: those of collectives, and those without bytes.
+/// Messages that cannot lie in device memory stay eager: those of collectives, and those without bytes.
 TEST_F(OfiDevicePair, OtherMessagesAreCopiedAsBefore) {
   Numbers out = counting(64, 3), in(16);
   for (const Tag tag : {step(4), Tag::user(0, 3, 4, UserMessageKind::Details)}) {
