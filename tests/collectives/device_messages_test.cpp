@@ -123,8 +123,9 @@ void pass_in_order(World& world, const OnDevice& where) {
   }
 }
 
-TEST(DeviceMessages, MatchInTheOrderOfTheirSends) {
-  on_devices(2, "shm", pass_in_order);
+TEST(DeviceMessages, MatchInTheOrderOfTheirSends_BetweenThreads) { on_devices(2, "shm", pass_in_order); }
+
+TEST(DeviceMessages, MatchInTheOrderOfTheirSends_BetweenProcesses) {
   on_devices_of_processes(2, "shm", pass_in_order);
 }
 
@@ -151,10 +152,12 @@ void exchange_in_a_group(World& world, const OnDevice& where) {
   for (const Message& m : messages) where.runtime.release(m.memory);
 }
 
-TEST(DeviceMessages, PassEachOther_WhenBothDirectionsAreFull) {
+TEST(DeviceMessages, PassEachOther_BetweenThreads_WhenBothDirectionsAreFull) {
   on_devices(2, "shm", exchange_in_a_group);
-  on_devices_of_processes(2, "shm", exchange_in_a_group);
-  on_devices_of_processes(2, "tcp", exchange_in_a_group);
+}
+
+TEST(DeviceMessages, PassEachOther_BetweenProcesses_WhenBothDirectionsAreFull) {
+  for (const char* transport : {"shm", "tcp"}) on_devices_of_processes(2, transport, exchange_in_a_group);
 }
 
 TEST(DeviceMessages, AreFound_ByAReceiveFromAnyRank) {
@@ -194,25 +197,29 @@ TEST(DeviceMessages, ReachTheirOwnRank) {
   });
 }
 
-TEST(DeviceMessages, EndTruncated_WhenTheReceiveIsTooShort) {
-  const auto body = [](World& world, const OnDevice& where) {
-    Communicator& all = world.communicator();
-    auto values = counting(kLong, 3);
-    const Buffer memory = write(where, values);
-    for (const std::size_t room : {std::size_t{4000}, kLong - 4}) {
-      if (world.rank() == 0) {
-        all.send(memory, 1, 1, {.after = where.stream}).get();
-      } else {
-        const Status end = all.recv(memory.part(0, room), 0, 1, {.after = where.stream}).wait();
-        require(end.code() == Code::Truncated, std::string(end.message()));
-        require_part(std::string(end.message()), fmt::format("{} bytes", kLong));
-      }
+void receive_with_too_little_room(World& world, const OnDevice& where) {
+  Communicator& all = world.communicator();
+  auto values = counting(kLong, 3);
+  const Buffer memory = write(where, values);
+  for (const std::size_t room : {std::size_t{4000}, kLong - 4}) {
+    if (world.rank() == 0) {
+      all.send(memory, 1, 1, {.after = where.stream}).get();
+    } else {
+      const Status end = all.recv(memory.part(0, room), 0, 1, {.after = where.stream}).wait();
+      require(end.code() == Code::Truncated, std::string(end.message()));
+      require_part(std::string(end.message()), fmt::format("{} bytes", kLong));
     }
-    require(read<std::uint32_t>(where, memory) == values, "nothing is written");
-    where.runtime.release(memory);
-  };
-  on_devices(2, "shm", body);
-  on_devices_of_processes(2, "shm", body);
+  }
+  require(read<std::uint32_t>(where, memory) == values, "nothing is written");
+  where.runtime.release(memory);
+}
+
+TEST(DeviceMessages, EndTruncated_BetweenThreads_WhenTheReceiveIsTooShort) {
+  on_devices(2, "shm", receive_with_too_little_room);
+}
+
+TEST(DeviceMessages, EndTruncated_BetweenProcesses_WhenTheReceiveIsTooShort) {
+  on_devices_of_processes(2, "shm", receive_with_too_little_room);
 }
 
 /// Ranks whose hosts have no accelerator receive from ranks with one, and send to them.
@@ -244,9 +251,10 @@ TEST(DeviceMessages, ReachARankWithoutADevice) {
   });
 }
 
-TEST(DeviceMessages, EndOnBothSides_WhenTheCommunicatorIsAborted) {
+TEST(DeviceMessages, EndOnBothSides_BetweenProcesses_WhenTheCommunicatorIsAborted) {
   on_devices_of_processes(2, "shm", [](World& world, const OnDevice& where) {
     Communicator& all = world.communicator();
+    Communicator lasting = all.split(0);
     auto values = counting(kLong, 3);
     const Buffer memory = write(where, values);
     auto open = std::make_shared<std::atomic<bool>>(false);
@@ -254,6 +262,7 @@ TEST(DeviceMessages, EndOnBothSides_WhenTheCommunicatorIsAborted) {
     fake::enqueue(late.stream, [open] { return open->load(); });
     Work work = world.rank() == 0 ? all.send(memory, 1, 1, {.after = late}) : all.recv(memory, 0, 1);
     require(work.wait(Deadline::after(std::chrono::milliseconds(50))).code() == Code::Pending, "the stream stands");
+    lasting.barrier().get();  // or rank 1 ends the message before rank 0 has looked
     if (world.rank() == 1) all.abort("enough");
     const Status end = work.wait();
     require(end.code() == Code::Aborted, fmt::format("{}: {}", name_of(end.code()), end.message()));
