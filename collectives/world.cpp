@@ -16,8 +16,10 @@
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/collectives/world/child_communicator.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
 #include <sinew/collectives/world/id_ballot.hpp>
+#include <sinew/collectives/world/making_offloads.hpp>
 #include <sinew/collectives/world/making_rounds.hpp>
 #include <sinew/collectives/world/measure.hpp>
 #include <sinew/collectives/world/member_exchange.hpp>
@@ -66,16 +68,6 @@ void require_members(std::span<const int> ranks, int self, int size) {
   }
   if (std::ranges::find(ranks, self) == ranks.end())
     throw Error(Code::InvalidArgument, fmt::format("{}: called by rank {}, which is not one of them", asked, self));
-}
-
-AndOfAll and_over(const Exchange& members) {
-  return [&members](std::span<std::uint64_t> words) {
-    const auto bytes = std::as_bytes(words);
-    for (const Bytes& theirs : members.all_gather({bytes.begin(), bytes.end()})) {
-      WireReader reader(theirs);
-      for (std::uint64_t& word : words) word &= reader.value<std::uint64_t>();
-    }
-  };
 }
 
 }  // namespace
@@ -133,8 +125,9 @@ std::unique_ptr<World::Inside> World::make(const Exchange& base, WorldOptions op
   auto all = or_give_up(exchange, [&] {
     return CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
   });
-  all->adopt(all->make_offloads(exchange));
+  all->adopt(make_offloads(*state, all->group, exchange));
   if (SharedProgress* shared = state->calls->shared()) shared->start_thread();
+  add_device_hierarchy(*all, exchange);
   return std::unique_ptr<Inside>(new Inside{.state = std::move(state), .everybody = Communicator(std::move(all))});
 }
 
@@ -213,7 +206,8 @@ Communicator World::subgroup(std::span<const int> ranks, std::string_view name, 
               mix(seed, WireReader(nonce).value<std::uint64_t>()),
               std::string(name.substr(0, kLongestGroupName))};
   auto made = CommunicatorState::make(in.state, std::move(group));
-  made->adopt(made->make_offloads(members));
+  made->adopt(make_offloads(state, made->group, members));
+  add_device_hierarchy(*made, members);
   return Communicator(std::move(made));
 }
 

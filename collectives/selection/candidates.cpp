@@ -21,6 +21,9 @@ constexpr double kResolution = 1.15;
 /// up to so many bytes the number of messages, which predictions leave out within a round, tells them apart.
 constexpr double kEqual = 1.01;
 constexpr std::uint64_t kFewBytes = 8 << 10;
+/// No run on several hosts has confirmed what is predicted for the device hierarchy, while NCCL's model is held against
+/// published runs. So the hierarchy must be predicted to be this much faster than NCCL before it is taken instead.
+constexpr double kUnconfirmed = 1.5;
 /// As far beyond the sizes that were timed their times say something.
 constexpr double kBeyond = 2;
 /// Times the best: how slow a way is, at least, where tune has stopped timing it (tools/bench/tune.cpp).
@@ -118,6 +121,10 @@ bool Candidates::use_tuned() {
   return is_used;
 }
 
+bool Candidates::has(std::string_view algorithm) const {
+  return std::ranges::any_of(options_, [&](const Option& o) { return o.candidate.algorithm == algorithm; });
+}
+
 /// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
 bool Candidates::serves_devices_only(std::string_view name) const {
   const auto ours = device_offload_names();
@@ -137,6 +144,8 @@ bool Candidates::apply_rules() {
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc_.collective)) &&
                          bytes_ >= rule.min_bytes && bytes_ <= rule.max_bytes;
     if (!applies) continue;
+    // Within a host there is no hierarchy of hosts. That includes the parts that a hierarchical call is made of.
+    if (rule.algorithm == kDeviceHierarchy && !has(kDeviceHierarchy)) continue;
     const bool for_devices = serves_devices_only(rule.algorithm);
     if (for_devices && desc_.place.kind != MemoryKind::Device) continue;
     reason_ = fmt::format("the user's rule {}:{}-{}:{}@{}", rule.collective, rule.min_bytes,
@@ -222,8 +231,20 @@ void Candidates::break_ties() {
     }
   }
   const auto is_tied = [&](const Option& o) {
-    return o.offload != nullptr && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
+    const bool is_one_step = o.offload != nullptr && o.candidate.algorithm != kDeviceHierarchy;
+    return is_one_step && o.candidate.rejected.empty() && o.candidate.predicted <= least * kResolution;
   };
+  const auto confirmed = std::ranges::find_if(options_, [&](const Option& o) {
+    return o.offload != nullptr && o.candidate.rejected.empty() && !o.offload->offload->needs_progress() &&
+           o.candidate.predicted <= least * kUnconfirmed;
+  });
+  const Candidate& first = options_.front().candidate;
+  if (first.algorithm == kDeviceHierarchy && first.source > CostSource::Measured && confirmed != options_.end()) {
+    reason_ = fmt::format("less than {} times as slow as {}, which is predicted from rates that no run has confirmed",
+                          kUnconfirmed, kDeviceHierarchy);
+    std::rotate(options_.begin(), confirmed, confirmed + 1);
+    return;
+  }
   auto offload = std::ranges::find_if(
       options_, [&](const Option& o) { return is_tied(o) && !o.offload->offload->needs_progress(); });
   if (offload == options_.end()) offload = std::ranges::find_if(options_, is_tied);

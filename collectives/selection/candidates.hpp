@@ -36,6 +36,7 @@ class Candidates {
   bool use_tuned();
   /// true: the user wants a certain algorithm for this call.
   bool apply_rules();
+  bool has(std::string_view algorithm) const;
   bool serves_devices_only(std::string_view name) const;
   /// Rejects what cannot be cut and would hold too much; there is always one that can be.
   void keep_scratch_short();

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sinew/collectives/plan.hpp>
 #include <sinew/collectives/selection/recipe.hpp>
@@ -11,6 +12,9 @@
 #include <sinew/core/offload.hpp>
 
 namespace sinew {
+
+/// The name of the offload that composes calls on device memory of several hosts (collectives/device_hierarchy).
+inline constexpr std::string_view kDeviceHierarchy = "device_hierarchy";
 
 /// An offload that one communicator has.
 struct NamedOffload {

@@ -6,13 +6,10 @@
 #include <sinew/collectives/call/call_shape.hpp>
 #include <sinew/collectives/selection/prove.hpp>
 #include <sinew/collectives/staging/alone.hpp>
-#include <sinew/collectives/virtual_cluster/planned_offload.hpp>
-#include <sinew/collectives/virtual_cluster/virtual_world.hpp>
+#include <sinew/collectives/world/child_communicator.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
-#include <sinew/collectives/world/offload_rounds.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/operation.hpp>
-#include <sinew/transports/registry.hpp>
 
 namespace sinew {
 namespace {
@@ -30,7 +27,8 @@ void add_parts(const CallPartsRef& parts, Call& call) {
 
 CommunicatorState::CommunicatorState(std::shared_ptr<WorldState> of, Group members)
     : world(of.get()), keeps_world(std::move(of)), group(std::move(members)), messages(*this) {
-  selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
+  selector =
+      std::make_unique<Selector>(world->facts, group.world_ranks, offloads, world->numa_nodes_of(group.world_ranks));
   world->locked([this] {
     world->free_ids[group.communicator / 128] &= ~(std::uint64_t{1} << (group.communicator / 2 % 64));
     if (world->timer) {
@@ -50,72 +48,16 @@ std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<World
 void CommunicatorState::Close::operator()(CommunicatorState* state) const {
   if (state->world->is_forked()) return;  // as ~World
   const std::shared_ptr<WorldState> keeps = std::move(state->keeps_world);
+  const auto children = state->children;
   std::unique_ptr<CommunicatorState> owned(state);
   keeps->locked([&] {
     if (!owned->close()) keeps->left_behind.push_back(std::move(owned));
   });
+  for (const auto& child : children) child->close();  // not under the lock, which it takes
 }
 
 std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
   return mix(mix(group.identity + 1, last_sequence()), static_cast<std::uint64_t>(color) + 1);
-}
-
-std::vector<int> CommunicatorState::numa_nodes_of(const Group& ranks) const {
-  std::vector<int> nodes;
-  if (!world->no_cluster.empty()) return nodes;
-  for (const int r : ranks.world_ranks) nodes.push_back(world->cluster->ranks[static_cast<std::size_t>(r)].numa_node);
-  return nodes;
-}
-
-std::vector<NamedOffload> CommunicatorState::make_offloads(const Exchange& all) {
-  const auto held = world->hold();
-  const Exchange rounds = world->with_lock_free(all);
-  std::vector<NamedOffload> made;
-  for (const std::string& name : world->facts.with_offload()) {
-    auto offload = in_rounds(rounds, kOffloadRounds, [&](const Exchange& counted) {
-      if (group.size() == 1) return std::unique_ptr<CollectiveOffload>();
-      return world->fabric(name).make_offload({group, counted, world->facts.offload_facts[name], numa_nodes_of(group),
-                                               world->facts.devices_of(group.world_ranks)});
-    });
-    if (offload) made.push_back({name, std::move(offload)});
-  }
-  if (world->options.virtual_world) add_planned_offloads(group, made);
-  return made;
-}
-
-void CommunicatorState::add_planned_offloads(const Group& ranks, std::vector<NamedOffload>& to) const {
-  const std::vector<DeviceLinks> devices = world->facts.devices_of(ranks.world_ranks);
-  if (ranks.size() < 2 || devices.empty()) return;
-  for (const std::string& name : world->options.virtual_world->device_offloads) {
-    Module* module = find_module(name, world->options.config);
-    auto prospects = module == nullptr ? nullptr : module->prospects(devices);
-    if (prospects) to.push_back({name, std::make_unique<PlannedOffload>(std::move(prospects))});
-  }
-}
-
-std::vector<NamedOffload> CommunicatorState::split_offloads(const Group& part, int color, std::vector<int> places,
-                                                            const CallOptions& options) {
-  const Exchange own = exchange(options);
-  const auto held = world->hold();
-  const Exchange family = world->with_lock_free(own);
-  const std::function<void(const std::function<void(Completion&)>&)> as_call = [&](const auto& start) {
-    const SharedProgress::Release free(world->calls->shared());
-    static_cast<void>(start_on_offload(0, start, options));  // it ends in its time, as the offload that comes of it
-  };
-  std::vector<NamedOffload> made;
-  for (const std::string& name : world->facts.with_offload()) {
-    const auto mine = std::ranges::find(offloads, name, &NamedOffload::transport);
-    CollectiveOffload* parent = mine == offloads.end() ? nullptr : mine->offload.get();
-    auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
-      const Exchange among = exchange_among(counted, places);
-      const OffloadContext context{part, among, world->facts.offload_facts[name], numa_nodes_of(part),
-                                   world->facts.devices_of(part.world_ranks)};
-      return world->fabric(name).split_offload({context, color, parent, counted, as_call});
-    });
-    if (offload) made.push_back({name, std::move(offload)});
-  }
-  if (world->options.virtual_world) add_planned_offloads(part, made);
-  return made;
 }
 
 void CommunicatorState::adopt(std::vector<NamedOffload> made) {
@@ -127,19 +69,39 @@ void CommunicatorState::adopt(std::vector<NamedOffload> made) {
           {AloneOnDevice::kTransport, std::make_unique<AloneOnDevice>(*world->device_runtime, world->device)});
     }
     for (NamedOffload& o : offloads) world->engine->add(*o.offload);
-    selector = std::make_unique<Selector>(world->facts, group.world_ranks, offloads, numa_nodes_of(group));
+    selector =
+        std::make_unique<Selector>(world->facts, group.world_ranks, offloads, world->numa_nodes_of(group.world_ranks));
   });
+}
+
+void CommunicatorState::use_offload(const std::string& transport, std::unique_ptr<CollectiveOffload> offload) {
+  world->locked([&] {
+    plans_.drop_all([this](ReadyPlan& plan) { retire(plan); });
+    std::erase_if(offloads, [&](const NamedOffload& o) {
+      if (o.offload->name() != offload->name()) return false;
+      world->engine->remove(*o.offload);
+      return true;
+    });
+    world->engine->add(*offload);
+    offloads.push_back({transport, std::move(offload)});
+    selector =
+        std::make_unique<Selector>(world->facts, group.world_ranks, offloads, world->numa_nodes_of(group.world_ranks));
+  });
+}
+
+bool CommunicatorState::choose_stream_priority(StreamPriority priority) {
+  bool is_early = staged_calls_ == nullptr;
+  for (const NamedOffload& o : offloads) is_early = o.offload->set_stream_priority(priority) && is_early;
+  if (is_early) stream_priority_ = priority;
+  return is_early;
 }
 
 void CommunicatorState::set_stream_priority(StreamPriority priority) {
   world->locked([&] {
-    bool is_early = staged_calls_ == nullptr;
-    for (const NamedOffload& o : offloads) is_early = o.offload->set_stream_priority(priority) && is_early;
-    if (!is_early)
+    if (!choose_stream_priority(priority))
       throw Error(Code::InvalidArgument,
                   fmt::format("set_stream_priority: {} has made calls on device memory; expected before the first",
                               group.text()));
-    stream_priority_ = priority;
   });
 }
 
@@ -206,15 +168,15 @@ PendingCall& CommunicatorState::begin_next(Fingerprint fingerprint, std::uint64_
   return begin(fingerprint, -1, extent, options);
 }
 
-Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                                   const CallOptions& options, const CallExtras& extras) {
+PendingCall& CommunicatorState::start_call(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                                           const CallOptions& options, const CallExtras& extras) {
   arguments::require_codec(desc);
   if (desc.place.kind == MemoryKind::Device) [[unlikely]] {
     require_own_device(name_of(desc.collective), desc.place);
     if (!desc.captured && capture_of(options.after) != 0) {
       CollectiveDesc captured = desc;  // a plan that the caller has is one for calls that run at once
       captured.captured = true;
-      return start_held(captured, in, out, in_place, options, {.parts = extras.parts});
+      return start_call(captured, in, out, in_place, options, {.parts = extras.parts});
     }
   }
   const std::uint64_t extent = extent_of(desc);
@@ -228,8 +190,8 @@ Work CommunicatorState::start_held(const CollectiveDesc& desc, ConstBuffer in, B
     give_up(op);
     throw;
   }
-  world->posted(options.waits_at_once);
-  return Work(op);
+  if (!extras.is_within_progress) world->posted(options.waits_at_once);
+  return op;
 }
 
 std::uint64_t CommunicatorState::capture_of(StreamRef stream) const {

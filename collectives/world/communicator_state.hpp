@@ -18,10 +18,14 @@
 
 namespace sinew {
 
+class ChildCommunicator;
+
 /// Optional arguments of a call, beside its description.
 struct CallExtras {
   CallPartsRef parts{};       ///< the parts of a v-form
   ReadyPlan* plan = nullptr;  ///< the call's plan, if it is known; null: it is looked up
+  bool is_within_progress =
+      false;  ///< true: an offload starts the call as it makes progress, so nobody is woken for it
 };
 
 /// The state behind a Communicator.
@@ -37,6 +41,7 @@ struct CommunicatorState : Controlled {
   std::shared_ptr<WorldState> keeps_world;  ///< null after close()
   Group group;
   std::vector<NamedOffload> offloads;
+  std::vector<std::shared_ptr<ChildCommunicator>> children;  ///< in which an offload of this communicator makes calls
   std::unique_ptr<Selector> selector;
   Status ended;                        ///< the reason with which later calls end; Ok: the communicator is alive
   std::uint32_t sequence = 0;          ///< number of collectives so far
@@ -52,7 +57,12 @@ struct CommunicatorState : Controlled {
   }
   /// Does the same as start(). The caller holds the World's lock.
   Work start_held(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, const CallOptions& options,
-                  const CallExtras& extras = {});
+                  const CallExtras& extras = {}) {
+    return Work(start_call(desc, in, out, in_place, options, extras));
+  }
+  /// Does the same as start_held(). A caller that makes no Work gives the call back by CallSlab::free().
+  PendingCall& start_call(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
+                          const CallOptions& options, const CallExtras& extras);
   /// Does the same as start() after the checks of call_shape(). It adds the places of the buffers to `desc`.
   Work start_shaped(CollectiveDesc desc, ConstBuffer in, Buffer out, const CallOptions& options);
   /// Opens a call under the World's lock. `extent` is the number that the fingerprint has folded (call_record.hpp).
@@ -74,16 +84,14 @@ struct CommunicatorState : Controlled {
   }
   const void* owner() const noexcept override { return this; }
 
-  /// Makes the offloads of a new World. `all` is an exchange among all its ranks.
-  std::vector<NamedOffload> make_offloads(const Exchange& all);
-  /// Makes the offloads of `part`, a new communicator with this color that split() makes. `part` is empty if this rank
-  /// gets none. `places` are the ranks of its members in this communicator, or this rank alone.
-  std::vector<NamedOffload> split_offloads(const Group& part, int color, std::vector<int> places,
-                                           const CallOptions& options);
   /// Uses these offloads from now on.
   void adopt(std::vector<NamedOffload> made);
+  /// Puts an offload behind the others, in the place of the one with its name, if there is one.
+  void use_offload(const std::string& transport, std::unique_ptr<CollectiveOffload> offload);
   /// See Communicator::set_stream_priority().
   void set_stream_priority(StreamPriority priority);
+  /// Does the same, under the World's lock. Returns false if it comes too late.
+  bool choose_stream_priority(StreamPriority priority);
   /// Refuses memory of another device than this rank's.
   void require_own_device(std::string_view call, Place place) const;
   /// Does the same, and refuses a stream that is being captured.
@@ -113,10 +121,6 @@ struct CommunicatorState : Controlled {
   /// `origin` is the call of the user, of which this may be a segment.
   void launch_on_host(ReadyPlan& plan, ConstBuffer in, Buffer out, bool in_place, const CallPartsRef& parts,
                       PendingCall& origin, std::uint64_t history_of_call, Completion& done);
-  /// Returns the NUMA node of each rank. The list is empty if the cluster is unknown.
-  std::vector<int> numa_nodes_of(const Group& ranks) const;
-  /// Adds what this communicator's ranks would use if they were on the virtual cluster.
-  void add_planned_offloads(const Group& ranks, std::vector<NamedOffload>& to) const;
   StagedCalls& staged_calls();
   std::unique_ptr<ReadyPlan> make_plan(const CollectiveDesc& desc);
   Executable& executable(ReadyPlan& plan, bool in_place);

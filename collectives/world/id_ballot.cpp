@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/world/id_ballot.hpp>
 #include <sinew/collectives/world/world_state.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/error.hpp>
 
@@ -20,6 +21,16 @@ std::ptrdiff_t find_bit(std::span<const std::uint64_t> words, std::size_t first)
 }
 
 }  // namespace
+
+AndOfAll and_over(const Exchange& members) {
+  return [&members](std::span<std::uint64_t> words) {
+    const auto bytes = std::as_bytes(words);
+    for (const Bytes& theirs : members.all_gather({bytes.begin(), bytes.end()})) {
+      WireReader reader(theirs);
+      for (std::uint64_t& word : words) word &= reader.value<std::uint64_t>();
+    }
+  };
+}
 
 std::uint16_t choose_communicator_id(WorldState& world, std::uint64_t seed, const AndOfAll& and_of_all) {
   for (std::uint64_t attempt = 0;; ++attempt) {

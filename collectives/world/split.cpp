@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/world/child_communicator.hpp>
 #include <sinew/collectives/world/id_ballot.hpp>
+#include <sinew/collectives/world/making_offloads.hpp>
 #include <sinew/collectives/world/split.hpp>
 #include <sinew/core/error.hpp>
 
@@ -52,11 +54,12 @@ std::shared_ptr<CommunicatorState> split(Communicator& whole, CommunicatorState&
   if (color < 0) {
     state.world->give_id_back(id);
     group.world_ranks.clear();
-    state.split_offloads(group, color, {whole.rank()}, options);
+    split_offloads(state, group, color, {whole.rank()}, options);
     return {};
   }
   auto made = CommunicatorState::make(state.keeps_world, group);
-  made->adopt(state.split_offloads(group, color, std::move(places), options));
+  made->adopt(split_offloads(state, group, color, places, options));
+  add_device_hierarchy(*made, made->exchange(options));
   return made;
 }
 

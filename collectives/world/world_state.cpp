@@ -57,7 +57,7 @@ void require_known(const Config& config) {
 /// Of the rule's collective, or of any where it is for all.
 [[noreturn]] void reject_algorithm(const std::string& text, const Rule& rule,
                                    const std::vector<std::string>& transports) {
-  std::set<std::string_view> names{kHierarchical};
+  std::set<std::string_view> names{kHierarchical, kDeviceHierarchy};
   for (const Algorithm& a : all_algorithms()) {
     if (rule.collective == "*" || rule.collective == name_of(a.collective)) names.insert(a.name);
   }
@@ -75,7 +75,8 @@ void require_known_rule(const std::string& text, const std::vector<std::string>&
   const bool is_algorithm = std::ranges::any_of(all_algorithms(), [&](const Algorithm& a) {
     return a.name == rule.algorithm && (rule.collective == "*" || rule.collective == name_of(a.collective));
   });
-  if (rule.algorithm != "*" && rule.algorithm != kHierarchical && !known(rule.algorithm) && !is_algorithm) {
+  const bool composes = rule.algorithm == kHierarchical || rule.algorithm == kDeviceHierarchy;
+  if (rule.algorithm != "*" && !composes && !known(rule.algorithm) && !is_algorithm) {
     reject_algorithm(text, rule, transports);
   }
   std::istringstream parts(rule.transport);
@@ -448,6 +449,13 @@ void WorldState::abort(const std::string& beginning, const std::string& reason, 
     control->end_world(Status(code, std::string(end.message()), end.rank()),
                        code == Code::PeerLost ? kAboutToBeKnownMs : 0);
   });
+}
+
+std::vector<int> WorldState::numa_nodes_of(std::span<const int> world_ranks) const {
+  std::vector<int> nodes;
+  if (!no_cluster.empty()) return nodes;
+  for (const int r : world_ranks) nodes.push_back(cluster->ranks[static_cast<std::size_t>(r)].numa_node);
+  return nodes;
 }
 
 void WorldState::give_id_back(std::uint16_t id) noexcept {

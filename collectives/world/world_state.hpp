@@ -2,17 +2,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <sinew/collectives/control/control_plane.hpp>
 #include <sinew/collectives/execution/executor.hpp>
 #include <sinew/collectives/messages/self_link.hpp>
+#include <sinew/collectives/selection/device_watch.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
 #include <sinew/collectives/transfers/transfers.hpp>
 #include <sinew/collectives/world.hpp>
-#include <sinew/collectives/world/device_watch.hpp>
 #include <sinew/core/fabric.hpp>
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/runtime/call_slab.hpp>
@@ -112,6 +113,8 @@ struct WorldState {
     if (SharedProgress* shared = calls->shared()) [[unlikely]]
       shared->posted(waits_at_once);
   }
+  /// Returns the NUMA node of each of these ranks. The list is empty if the cluster is unknown.
+  std::vector<int> numa_nodes_of(std::span<const int> world_ranks) const;
   /// Frees a communicator id of choose_communicator_id(). Takes the lock.
   void give_id_back(std::uint16_t id) noexcept;
   /// Returns the fabric of a transport that this World has opened.

@@ -129,6 +129,8 @@ class SINEW_API CallSlab {
       return shared_->wait(done, call, deadline, default_timeout_);
     return engine_.wait(done, deadline, default_timeout_);
   }
+  /// Gives back the place of a call that has ended, of which nobody has a Work. The caller holds the lock.
+  void free(PendingCall& op) noexcept { give_back(op); }
   /// Gives back the place of a call that could not be launched.
   void release(PendingCall& op) noexcept;
 

@@ -125,9 +125,7 @@ void pass_in_order(World& world, const OnDevice& where) {
 
 TEST(DeviceMessages, MatchInTheOrderOfTheirSends_BetweenThreads) { on_devices(2, "shm", pass_in_order); }
 
-TEST(DeviceMessages, MatchInTheOrderOfTheirSends_BetweenProcesses) {
-  on_devices_of_processes(2, "shm", pass_in_order);
-}
+TEST(DeviceMessages, MatchInTheOrderOfTheirSends_BetweenProcesses) { on_devices_of_processes(2, "shm", pass_in_order); }
 
 /// More messages each way than there is pinned memory for, all at once.
 void exchange_in_a_group(World& world, const OnDevice& where) {

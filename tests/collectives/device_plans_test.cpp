@@ -84,11 +84,37 @@ TEST(DevicePlans, AreHierarchicalAcrossHosts_WithoutNccl) {
   for (const std::string& machine : kMachines) {
     for (const int hosts : {2, 16}) {
       for (const Plan& plan : plans_on(machine, hosts, kSizes, {"inproc", "cuda_ipc"})) {
-        EXPECT_EQ(plan.chosen().algorithm, "staged") << machine << " x " << hosts;
-        EXPECT_THAT(plan.chosen().method, HasSubstr("hierarchical")) << machine << " x " << hosts;
+        EXPECT_EQ(plan.chosen().algorithm, "device_hierarchy") << machine << " x " << hosts;
+        EXPECT_THAT(plan.chosen().method, HasSubstr("within each host cuda_ipc")) << machine << " x " << hosts;
+        EXPECT_THAT(plan.chosen().method, HasSubstr("staged, through pinned host memory")) << machine << " x " << hosts;
       }
     }
   }
+}
+
+/// Between hosts both are candidates, with predicted times. NCCL writes from device to device, and wins.
+TEST(DevicePlans, ShowTheHierarchyBesideNccl) {
+  for (const std::string& machine : kMachines) {
+    for (const Plan& plan : plans_on(machine, 2, kSizes)) {
+      const auto hierarchy = std::ranges::find(plan.candidates(), "device_hierarchy", &Candidate::algorithm);
+      ASSERT_NE(hierarchy, plan.candidates().end());
+      EXPECT_EQ(hierarchy->rejected, "");
+      EXPECT_GT(hierarchy->predicted, plan.chosen().predicted);
+      EXPECT_THAT(hierarchy->method, HasSubstr("within each host cuda_ipc"));
+    }
+  }
+}
+
+/// A rank's part is an eighth of what the host sends, and all NICs of the host carry parts at the same time.
+TEST(DevicePlans, ExpectTheHierarchyToUseAllNics) {
+  const auto predicted = [](const char* name) {
+    for (const Plan& plan : plans_on("dgx-h100", 2, {1024 * kMiB}, {"inproc", "cuda_ipc"})) {
+      const auto way = std::ranges::find(plan.candidates(), name, &Candidate::algorithm);
+      if (way != plan.candidates().end()) return way->predicted;
+    }
+    return Seconds{0};
+  };
+  EXPECT_GT(predicted("staged"), 2 * predicted("device_hierarchy"));
 }
 
 TEST(DevicePlans, RejectDeviceOffloads_ForHostMemory) {

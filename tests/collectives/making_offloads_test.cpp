@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/world/offload_rounds.hpp>
+#include <sinew/collectives/world/making_offloads.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {

@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <sinew/collectives/device_hierarchy/offload.hpp>
+#include <sinew/core/error.hpp>
+
+namespace sinew {
+namespace {
+
+using Among = HierarchyStep::Among;
+
+bool has_ended(const PendingCall& call) noexcept { return call.done.load(std::memory_order_acquire); }
+
+}  // namespace
+
+DeviceHierarchy::DeviceHierarchy(std::unique_ptr<HierarchyProspects> prospects, DeviceRuntime& runtime, int device,
+                                 int rank, PartOfGroup& on_host, PartOfGroup& on_rail)
+    : prospects_(std::move(prospects)),
+      runtime_(runtime),
+      device_(device),
+      rank_(rank),
+      on_host_(on_host),
+      on_rail_(on_rail) {}
+
+DeviceHierarchy::~DeviceHierarchy() {
+  runtime_.release(scratch_);
+  if (stream_.device >= 0) runtime_.release(stream_);
+}
+
+PartOfGroup& DeviceHierarchy::part(Among among) noexcept { return among == Among::Host ? on_host_ : on_rail_; }
+
+void DeviceHierarchy::launch(const Call& call, Completion& done) {
+  Running& r = calls_.emplace_back();
+  r.in = call.in;
+  r.out = call.out;
+  r.done = &done;
+  r.status = ended_;
+  try {
+    const bool in_place = call.desc.collective != Collective::Broadcast && is_in_place(call);
+    r.program = hierarchy_program(call.desc, prospects_->hosts(), rank_, in_place);
+    r.steps.resize(r.program.steps.size());
+    r.next_on_host = next_of(r, Among::Host, 0);
+    r.next_on_rail = next_of(r, Among::Rail, 0);
+    if (call.after.device < 0) return;
+    r.after = runtime_.record(call.after);
+    r.waits = true;
+  } catch (const std::exception& e) {  // the call ends in its turn, on all ranks
+    fail(r, status_of(e));
+  }
+}
+
+bool DeviceHierarchy::is_in_place(const Call& call) const noexcept {
+  const std::size_t block = call.desc.count * size_of(call.desc.dtype);
+  const auto mine = static_cast<std::size_t>(rank_) * block;
+  switch (call.desc.collective) {
+    case Collective::AllGather: return call.in.data == call.out.data + mine;
+    case Collective::ReduceScatter: return call.in.data + mine == call.out.data;
+    default: return call.in.data == call.out.data;
+  }
+}
+
+std::size_t DeviceHierarchy::next_of(const Running& r, Among among, std::size_t from) noexcept {
+  while (from < r.steps.size() && r.program.steps[from].among != among) ++from;
+  return from;
+}
+
+ConstBuffer DeviceHierarchy::memory(const Running& r, const HierarchyMemory& m) const noexcept {
+  switch (m.of) {
+    case HierarchyMemory::Of::In: return r.in.part(m.first, m.bytes);
+    case HierarchyMemory::Of::Out: return ConstBuffer(r.out).part(m.first, m.bytes);
+    case HierarchyMemory::Of::Scratch: return ConstBuffer(scratch_).part(m.first, m.bytes);
+  }
+  return {};
+}
+
+/// Called before the first step. The calls before this one have ended, so nobody uses the scratch memory.
+void DeviceHierarchy::prepare(Running& r) {
+  if (r.program.scratch_bytes > scratch_.bytes) {
+    runtime_.release(std::exchange(scratch_, {}));
+    scratch_ = runtime_.allocate(r.program.scratch_bytes, {MemoryKind::Device, device_});
+  }
+  if (!std::exchange(r.waits, false)) return;
+  if (stream_.device < 0) stream_ = runtime_.make_stream(device_);
+  runtime_.wait(stream_, r.after);
+  runtime_.release(r.after);
+}
+
+void DeviceHierarchy::start(Running& r, std::size_t step) {
+  const HierarchyStep& s = r.program.steps[step];
+  const ConstBuffer in = memory(r, s.in);
+  const ConstBuffer out = memory(r, s.out);
+  const Buffer to{const_cast<std::byte*>(out.data), out.bytes, out.place};
+  r.steps[step].call = &part(s.among).start(s.desc, in, to, s.in_place, s.needs.empty() ? stream_ : StreamRef{});
+}
+
+int DeviceHierarchy::start_ready(Running& r, Among among, std::size_t& next) {
+  int started = 0;
+  const auto is_ready = [&](const HierarchyStep& s) {
+    return std::ranges::all_of(s.needs, [&](std::size_t n) { return r.steps[n].has_ended; });
+  };
+  for (; next < r.steps.size() && is_ready(r.program.steps[next]); next = next_of(r, among, next + 1)) {
+    start(r, next);
+    ++started;
+  }
+  return started;
+}
+
+/// The status of a call of a part, with its rank as a number of the group.
+Status DeviceHierarchy::in_group(const Status& status, Among among) const {
+  if (status.rank() < 0) return status;
+  const HostsOfGroup& hosts = prospects_->hosts();
+  const auto self = static_cast<std::size_t>(rank_);
+  const std::vector<int> ranks = among == Among::Host ? hosts.ranks_on[static_cast<std::size_t>(hosts.host_of[self])]
+                                                      : hosts.ranks_at(hosts.place_of[self]);
+  return {status.code(), std::string(status.message()), ranks.at(static_cast<std::size_t>(status.rank()))};
+}
+
+int DeviceHierarchy::take_ended(Running& r) noexcept {
+  int ended = 0;
+  for (std::size_t i = 0; i < r.steps.size(); ++i) {
+    PendingCall* call = r.steps[i].call;
+    if (call == nullptr || !has_ended(*call)) continue;
+    const Status status = call->status;
+    r.steps[i] = {nullptr, true};
+    call->slab->free(*call);
+    ++ended;
+    if (status.ok()) continue;
+    try {
+      fail(r, in_group(status, r.program.steps[i].among));
+    } catch (const std::exception& e) {
+      fail(r, status_of(e));
+    }
+  }
+  return ended;
+}
+
+/// The other part may wait for ranks that will not come any more.
+void DeviceHierarchy::fail(Running& r, Status reason) noexcept {
+  if (!r.status.ok()) return;
+  r.status = std::move(reason);
+  on_host_.end(r.status);
+  on_rail_.end(r.status);
+}
+
+void DeviceHierarchy::abort(const Status& reason) noexcept {
+  ended_ = reason;
+  for (Running& r : calls_) {
+    if (r.status.ok()) r.status = reason;
+  }
+  on_host_.end(reason);
+  on_rail_.end(reason);
+}
+
+bool DeviceHierarchy::set_stream_priority(StreamPriority priority) {
+  const bool host = on_host_.set_stream_priority(priority);
+  const bool rail = on_rail_.set_stream_priority(priority);
+  return host && rail;
+}
+
+int DeviceHierarchy::progress() noexcept {
+  if (calls_.empty()) return 0;
+  Running& r = calls_.front();
+  int steps = take_ended(r);
+  try {
+    if (r.status.ok() && !r.is_prepared) {
+      prepare(r);
+      r.is_prepared = true;
+    }
+    if (r.status.ok()) steps += start_ready(r, Among::Host, r.next_on_host);
+    if (r.status.ok()) steps += start_ready(r, Among::Rail, r.next_on_rail);
+  } catch (const std::exception& e) {
+    fail(r, status_of(e));
+  }
+  const auto in_flight = [](const Step& s) { return s.call != nullptr; };
+  const auto is_over = [](const Step& s) { return s.has_ended; };
+  if (std::ranges::any_of(r.steps, in_flight)) return steps;
+  if (r.status.ok() && !std::ranges::all_of(r.steps, is_over)) return steps;
+  if (r.waits) runtime_.release(r.after);
+  Completion& done = *r.done;
+  Status status = std::move(r.status);
+  calls_.pop_front();
+  done.finish(std::move(status));
+  return steps + 1;
+}
+
+bool DeviceHierarchy::arm() noexcept {
+  if (calls_.empty()) return true;
+  const auto& steps = calls_.front().steps;
+  const auto in_flight = std::ranges::count_if(steps, [](const Step& s) { return s.call != nullptr; });
+  const auto ended =
+      std::ranges::count_if(steps, [](const Step& s) { return s.call != nullptr && has_ended(*s.call); });
+  return in_flight > 0 && ended == 0;
+}
+
+}  // namespace sinew

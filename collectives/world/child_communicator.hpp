@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include <sinew/collectives/device_hierarchy/offload.hpp>
+#include <sinew/collectives/world/communicator_state.hpp>
+
+namespace sinew {
+
+/// A communicator of some ranks of another one, whose offload makes calls in it.
+class ChildCommunicator final : public PartOfGroup {
+ public:
+  explicit ChildCommunicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
+
+  PendingCall& start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, StreamRef after) override;
+  void end(const Status& reason) noexcept override;
+  bool set_stream_priority(StreamPriority priority) override;
+
+  /// Closes the communicator. Calls that are started later are refused.
+  /// Thread: takes the World's lock.
+  void close();
+
+ private:
+  std::shared_ptr<CommunicatorState> state_;  // null: it has been closed
+};
+
+/// If the ranks have devices on several hosts, adds the offload DeviceHierarchy. Its parts get communicators where some
+/// call would choose it; else plans show it as rejected. All ranks call this function, before the first call on device
+/// memory.
+/// `all`: among the ranks of the communicator.
+/// Thread: takes the World's lock. Errors: those of the exchange.
+void add_device_hierarchy(CommunicatorState& state, const Exchange& all);
+
+}  // namespace sinew
