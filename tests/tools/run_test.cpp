@@ -36,6 +36,10 @@ TEST(SinewRun, GivesEveryRankItsVariables) {
   EXPECT_GT(said[0].size(), 20u);
 }
 
+TEST(SinewRun, SaysInItsUsageWhatItStarts) {
+  EXPECT_THAT(sinew_run({"--help"}).out, HasSubstr("Usage: sinew-run [OPTIONS] PROGRAM ARGS..."));
+}
+
 TEST(SinewRun, ServesTheStoreOfItsRanks) {
   for (const int ranks : {1, 2, 7}) {
     const Outcome o = sinew_run({"-n", fmt::format("{}", ranks), EXCHANGE_PROBE, "2"});

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -51,6 +52,14 @@ void reject_empty_values(CLI::App& app) {
   for (CLI::App* command : app.get_subcommands({})) reject_empty_values(*command);
 }
 
+/// The usage of a program that starts another one. The library leaves the other one out.
+class UsageWithProgram : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* /*app*/, std::string name) const override {
+    return fmt::format("Usage: {} [OPTIONS] PROGRAM ARGS...\n", name);
+  }
+};
+
 int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
   const auto bad_input = [&](const std::string& message) {
     if (speaks) return complain(app, message, kBadInput);
@@ -84,6 +93,7 @@ int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job
 
 int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
   open_missing_streams();
+  if (app.get_prefix_command()) app.formatter(std::make_shared<UsageWithProgram>());
   const int exit_code = answer(app, argc, argv, job, speaks);
   const bool arrived = output_arrived(app.get_name());
   return exit_code == 0 && !arrived ? 1 : exit_code;

@@ -16,7 +16,6 @@ namespace {
 using namespace sinew::run;
 
 constexpr const char* kHelp =
-    "sinew-run -n N [OPTIONS] PROGRAM ARGS...\n"
     "Starts PROGRAM once per rank and looks after the ranks until all have ended. In an allocation of Slurm's its "
     "nodes\n"
     "and their tasks are the default; -n N takes the first N.\n"
