@@ -191,6 +191,17 @@ def restart_by_torchrun_elastic(given):
     )
 
 
+@apart(needs_flag="info")
+def started_by_sinew_run(given):
+    """The variables that sinew-run gives each rank are those of init_method env://."""
+    job = "exit_by_an_exception" if given.control else "exit_in_order"
+    launcher = os.path.join(os.path.dirname(given.info), "sinew-run")
+    command = [launcher, "-n", str(given.world_size), sys.executable, RANK, job, given.backend]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    if done.returncode:
+        raise AssertionError(f"sinew-run ended with {done.returncode}: {done.stderr[-500:]}")
+
+
 def on_two_hosts(given, family, ranks_each, job, **variables):
     command = [os.path.join(HERE, "hosts.sh"), family, str(ranks_each), sys.executable, RANK, job, given.backend]
     done = subprocess.run(
