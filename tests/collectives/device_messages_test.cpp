@@ -1,4 +1,7 @@
 // Messages between device memory and any memory, of all lengths, between threads and between processes.
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -270,6 +273,39 @@ TEST(DeviceMessages, EndOnBothSides_BetweenProcesses_WhenTheCommunicatorIsAborte
     where.runtime.release(memory);
   });
 }
+
+/// The killed rank has announced its message, or has found the other's, and its stream stands. The other one waits.
+void lose(int killed) {
+  const std::vector<int> ends = fork_ranks(2, [killed](const Exchange& exchange) {
+    fake::Device device(2);
+    WorldOptions options = only("shm");
+    options.device_runtime = &device;
+    World world = World::create(exchange, std::move(options));
+    const OnDevice where{device, device.make_stream(world.rank())};
+    auto values = counting(kLong, 3);
+    const Buffer memory = write(where, values);
+    const StreamRef late = device.make_stream(world.rank());
+    const bool dies = world.rank() == killed;
+    fake::enqueue(late.stream, [dies] { return !dies; });
+    Communicator& all = world.communicator();
+    Work work = world.rank() == 0 ? all.send(memory, 1, 1, {.after = late}) : all.recv(memory, 0, 1, {.after = late});
+    if (dies) {
+      static_cast<void>(work.wait(Deadline::after(std::chrono::milliseconds(100))));
+      ::raise(SIGKILL);
+    }
+    const Status end = work.wait();
+    require(end.code() == Code::PeerLost, fmt::format("{}: {}", name_of(end.code()), end.message()));
+    require_part(std::string(end.message()), fmt::format("rank {}", killed));
+    device.release(late);
+    device.release(where.stream);
+  });
+  EXPECT_TRUE(WIFSIGNALED(ends[static_cast<std::size_t>(killed)]));
+  const int other = ends[static_cast<std::size_t>(1 - killed)];
+  EXPECT_TRUE(WIFEXITED(other) && WEXITSTATUS(other) == 0) << "wait status " << other;
+}
+
+TEST(DeviceMessages, EndPeerLost_BetweenProcesses_WhenTheSenderIsKilled) { lose(0); }
+TEST(DeviceMessages, EndPeerLost_BetweenProcesses_WhenTheReceiverIsKilled) { lose(1); }
 
 }  // namespace
 }  // namespace sinew::test

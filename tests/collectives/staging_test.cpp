@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -74,6 +75,36 @@ TEST(Staging, SaysSoInThePlan) {
     require(text.find("takes  staged over shm") != std::string::npos, text);
     require(text.find("through pinned host memory, 8 x 2MiB: ") != std::string::npos, text);
     require(text.find("the buffers are device memory") != std::string::npos, text);
+  });
+}
+
+/// Each byte that a rank gives is copied to the host once, and each byte that it takes is copied back once. The plan
+/// says in how many pieces.
+TEST(Staging, CopiesAsManyBytesAsPlanned) {
+  on_devices(3, "shm", [](World& world, const OnDevice& where) {
+    Communicator& all = world.communicator();
+    auto& device = dynamic_cast<fake::Device&>(where.runtime);
+    for (const Collective collective :
+         {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter, Collective::AllToAll}) {
+      const std::uint64_t count = 700'000;
+      const Blocks blocks = blocks_of(collective, 3);
+      const CollectiveDesc desc{
+          .collective = collective, .dtype = DType::F32, .place = {MemoryKind::Device, world.rank()}, .count = count};
+      const std::uint64_t longer = std::max(blocks.in, blocks.out) * count * 4;
+      const Plan plan = all.plan(desc);
+      const std::uint64_t least = (longer - 1) / (2 << 20) + 1;  // pieces of 2 MiB
+      require(plan.chosen().method.find(fmt::format("{} x ", least)) != std::string::npos, plan.chosen().method);
+      std::vector<float> given(blocks.in * count, 1);
+      std::vector<float> taken(blocks.out * count);
+      const Buffer in = write(where, given);
+      const Buffer out = write(where, taken);
+      const fake::Device::Copied before = device.copied();
+      all.run(plan, in, out, {.after = where.stream}).get();
+      require(device.copied().to_host - before.to_host == in.bytes, "to the host");
+      require(device.copied().from_host - before.from_host == out.bytes, "back to the device");
+      where.runtime.release(in);
+      where.runtime.release(out);
+    }
   });
 }
 

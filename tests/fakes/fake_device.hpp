@@ -60,6 +60,12 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   std::shared_ptr<Graph> end_capture(StreamRef stream);
   /// Breaks the capture that the stream is part of, as a forbidden call does.
   void break_capture(StreamRef stream);
+  /// The bytes that were copied between device memory and pinned memory of the host, by this object's copies.
+  struct Copied {
+    std::uint64_t to_host = 0;
+    std::uint64_t from_host = 0;
+  };
+  Copied copied() const noexcept { return copied_; }
   /// Runs a graph on the stream.
   void replay(const Graph& graph, StreamRef stream);
 
@@ -88,6 +94,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   int devices_;
   int compute_capability_;
   std::string failure_;
+  Copied copied_;
 };
 
 }  // namespace sinew::fake
