@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/device_hierarchy/prospects.hpp>
 #include <sinew/collectives/selection/group_costs.hpp>
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 
@@ -82,7 +83,7 @@ Availability HierarchyProspects::supports(const CollectiveDesc& desc) const {
     if (desc.op == ReduceOp::User) return Availability::no("a user's operator runs on the host");
     if (desc.op == ReduceOp::Average && is_integer(desc.dtype))
       return Availability::no("an average of integers is rounded once, and here it would be rounded twice");
-    if (desc.determinism != Determinism::Fast && !is_integer(desc.dtype))
+    if (desc.determinism != Determinism::Fast && order_shows(desc))
       return Availability::no("it sums within each host first, and not by the canonical tree");
   }
   try {
