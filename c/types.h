@@ -93,7 +93,8 @@ typedef enum sinew_codec SINEW_INT_ENUM {
   SINEW_CODEC_NONE = 0,
   SINEW_CODEC_BF16 = 1,
   SINEW_CODEC_INT8 = 2,
-  SINEW_CODEC_F16 = 3
+  SINEW_CODEC_F16 = 3,
+  SINEW_CODEC_F8E4M3 = 4  ///< floats of 8 bits in blocks of 256 with one f32 scale
 } sinew_codec;
 
 /// Where memory lies.

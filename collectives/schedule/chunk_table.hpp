@@ -30,7 +30,7 @@ constexpr std::uint64_t chunk_bytes(std::uint32_t chunk_class, std::uint64_t ele
 }
 
 /// Elements that are coded together: a buffer is cut at multiples of it, so that its blocks are those of every piece.
-constexpr std::uint64_t cut_unit(Codec codec) noexcept { return codec == Codec::Int8 ? kInt8Block : 1; }
+constexpr std::uint64_t cut_unit(Codec codec) noexcept { return has_scales(codec) ? kScaledBlock : 1; }
 
 /// Segment s of a chunk that is cut into so many, at multiples of `unit`; the last ones may be empty.
 inline Extent segment_of(const Extent& chunk, std::uint32_t s, std::uint32_t segments, std::uint64_t unit) noexcept {

@@ -9,26 +9,31 @@
 
 namespace sinew {
 
-/// How f32 elements travel. Coded chunks are only carried: sums are made in f32 of what they decode to.
+/// The encoding of f32 elements in messages. Sums are made in f32 of what messages decode to.
 /// Bf16: the upper half of each element, rounded to nearest even.
 /// F16:  each element as IEEE 754 binary16, rounded to nearest even.
-/// Int8: blocks of kInt8Block elements, counted from the chunk's begin, the last one shorter: one f32 scale, then one
-///       whole number from -127 to 127 for each element, which stands for itself times the scale; 127 scales are the
-///       largest magnitude of the block.
+/// Int8: blocks of kScaledBlock elements, counted from the chunk's begin. The last one may be shorter. A block is one
+///       f32 scale and a whole number from -127 to 127 for each element, which stands for itself times the scale. 127
+///       scales are the largest magnitude of the block.
+/// F8E4M3: blocks as those of Int8, with a float of 8 bits for each element (4 of exponent, 3 of mantissa). 448 scales
+///       are the largest magnitude of the block. Small elements of a block keep more digits than in Int8.
 /// Layout: as above and little-endian, padded with zeros to whole words of 4 bytes.
-/// What a finite element x decodes to differs from it by at most
+/// A finite element x decodes to a number that differs from it by at most
 ///   Bf16: |x| / 256, or 2^-134 where that is more; beyond the largest number of bf16 it is infinite;
 ///   F16:  |x| / 2048, or 2^-25 where that is more; from 65520 on it is infinite;
-///   Int8: largest / 253, or 2^-127 where that is more, `largest` being the block's largest magnitude: half a scale and
-///         what f32 arithmetic adds. It is never more than `largest`. -0 becomes 0.
-/// Infinity and NaN never become finite: Bf16 and F16 keep them; in Int8 every element of a block that has one becomes
-/// NaN.
-enum class Codec : std::uint8_t { None, Bf16, Int8, F16 };
+///   Int8: largest / 253, or 2^-127 where that is more. `largest` is the block's largest magnitude. These are half a
+///         scale and the rounding of f32. The number is never more than `largest`. -0 becomes 0;
+///   F8E4M3: |x| / 16, or the greater of largest / 458000 and 2^-135. The number is never more than `largest`.
+/// Infinity and NaN never become finite. Bf16 and F16 keep them. In Int8 and F8E4M3 every element of a block that has
+/// one becomes NaN.
+enum class Codec : std::uint8_t { None, Bf16, Int8, F16, F8E4M3 };
 
-inline constexpr std::size_t kCodecCount = 4;
-inline constexpr std::uint64_t kInt8Block = 256;
+inline constexpr std::size_t kCodecCount = 5;
+/// The elements of a block with one scale, in Int8 and F8E4M3.
+inline constexpr std::uint64_t kScaledBlock = 256;
+constexpr bool has_scales(Codec codec) noexcept { return codec == Codec::Int8 || codec == Codec::F8E4M3; }
 
-/// "none", "bf16", "int8", "f16".
+/// "none", "bf16", "int8", "f16", "f8e4m3".
 SINEW_API std::string_view name_of(Codec codec) noexcept;
 SINEW_API std::optional<Codec> codec_from_name(std::string_view name) noexcept;
 
@@ -38,14 +43,16 @@ constexpr std::uint64_t wire_bytes(Codec codec, std::uint64_t count) noexcept {
     case Codec::None: return count * 4;
     case Codec::Bf16:
     case Codec::F16: return (count + 1) / 2 * 4;
-    case Codec::Int8: return (count + kInt8Block - 1) / kInt8Block * 4 + (count + 3) / 4 * 4;
+    case Codec::Int8:
+    case Codec::F8E4M3: return (count + kScaledBlock - 1) / kScaledBlock * 4 + (count + 3) / 4 * 4;
   }
   return 0;
 }
 
-/// Most by which a result may differ from the exact sum of its contributions, each coded at most `codings` times on its
-/// way, by itself or in sums. `magnitude`: the sum over the contributions of the magnitude of each, Bf16 and F16 at the
-/// element, Int8 the largest of the coded blocks that the element is in. Of finite numbers far above the denormal ones.
+/// The most by which a result may differ from the exact sum of its contributions, each coded at most `codings` times on
+/// its way, by itself or in sums. `magnitude`: the sum of the magnitudes of all contributions. For Bf16 and F16 that is
+/// the magnitude at the element, and for Int8 and F8E4M3 the largest of the coded blocks that the element is in. Holds
+/// for finite numbers far above the denormal ones.
 /// A rank's contribution to a call on P ranks is coded at most P times in all_reduce, P - 1 times in reduce_scatter,
 /// once in all_gather.
 SINEW_API double coding_error(Codec codec, int codings, double magnitude) noexcept;

@@ -86,8 +86,10 @@ struct Int8Store {
   static HWY_INLINE void store_one(Acc value, Raw* p) { *p = static_cast<Raw>(std::lrint(value)); }
 };
 
-struct Int8Encoded : Elements {
-  using Codec = Int8Store;
+/// Elements in numbers of scales.
+template <class Store>
+struct ScaledEncoded : Elements {
+  using Codec = Store;
   float inverse;  ///< of the scale
 
   template <class From, class D>
@@ -108,6 +110,29 @@ struct Int8Values {
     return hn::Mul(hn::ConvertTo(d, numbers), hn::Set(d, scale));
   }
   HWY_INLINE float load_one(std::size_t i) const { return static_cast<float>(from[i]) * scale; }
+};
+
+struct F8E4M3Values {
+  const std::uint8_t* from;
+  float scale;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, std::size_t i) const {
+    return hn::Mul(Float8E4M3Codec::load(d, from + i), hn::Set(d, scale));
+  }
+  HWY_INLINE float load_one(std::size_t i) const { return Float8E4M3Codec::load_one(from + i) * scale; }
+};
+
+/// A codec of blocks with a scale, which stand for numbers up to kLargest scales.
+struct Int8Blocks {
+  using Store = Int8Store;
+  using Values = Int8Values;
+  static constexpr double kLargest = 127;
+};
+struct F8E4M3Blocks {
+  using Store = Float8E4M3Codec;
+  using Values = F8E4M3Values;
+  static constexpr double kLargest = 448;
 };
 
 template <class Values>
@@ -151,18 +176,21 @@ HWY_NOINLINE std::int32_t largest_magnitude(const float* from, std::size_t count
 }
 
 constexpr std::int32_t kInfinityBits = 0x7f800000;
-/// A little less than 1/127, so that 127 scales are never more than the largest magnitude: they might be infinite.
-constexpr float kScaleOfLargest = static_cast<float>((1.0 - 0x1p-22) / 127);
+/// A little less than 1 / kLargest, so that so many scales are never more than the largest magnitude: they might be
+/// infinite.
+template <class Blocks>
+constexpr float kScaleOfLargest = static_cast<float>((1.0 - 0x1p-22) / Blocks::kLargest);
 /// Scales are never denormal: those have too few digits.
 constexpr float kLeastScale = std::numeric_limits<float>::min();
 
+template <class Blocks>
 void encode_block(std::byte* to, const float* from, std::size_t count) {
-  auto* numbers = reinterpret_cast<std::int8_t*>(to + sizeof(float));
+  auto* numbers = reinterpret_cast<typename Blocks::Store::Raw*>(to + sizeof(float));
   const std::int32_t largest = largest_magnitude(from, count);
   float scale = std::numeric_limits<float>::quiet_NaN();
   if (largest < kInfinityBits) {
-    scale = std::max(std::bit_cast<float>(largest) * kScaleOfLargest, kLeastScale);
-    sweep(numbers, Int8Encoded{{from}, 1.0f / scale}, count);
+    scale = std::max(std::bit_cast<float>(largest) * kScaleOfLargest<Blocks>, kLeastScale);
+    sweep(numbers, ScaledEncoded<typename Blocks::Store>{{from}, 1.0f / scale}, count);
   } else {
     std::memset(numbers, 0, count);
   }
@@ -172,13 +200,14 @@ void encode_block(std::byte* to, const float* from, std::size_t count) {
 /// Calls visit(first element, elements, the block's bytes) for all blocks of a coded chunk.
 template <class Byte, class Visit>
 HWY_INLINE void for_each_block(Byte* coded, std::size_t count, Visit visit) {
-  for (std::size_t first = 0; first < count; first += kInt8Block, coded += sizeof(float) + kInt8Block) {
-    visit(first, std::min<std::size_t>(kInt8Block, count - first), coded);
+  for (std::size_t first = 0; first < count; first += kScaledBlock, coded += sizeof(float) + kScaledBlock) {
+    visit(first, std::min<std::size_t>(kScaledBlock, count - first), coded);
   }
 }
 
-HWY_INLINE Int8Values values_of(const std::byte* block) {
-  return {reinterpret_cast<const std::int8_t*>(block + sizeof(float)), load_bits<float>(block)};
+template <class Blocks>
+HWY_INLINE typename Blocks::Values values_of(const std::byte* block) {
+  return {reinterpret_cast<const typename Blocks::Store::Raw*>(block + sizeof(float)), load_bits<float>(block)};
 }
 
 void clear_padding(Codec codec, void* coded, std::size_t used, std::size_t count) {
@@ -202,29 +231,38 @@ void decode_add_halves(void* sum, const void* a, const void* coded, std::size_t 
   sweep(static_cast<float*>(sum), Added<Values>{values, static_cast<const float*>(a)}, count);
 }
 
-void encode_int8(void* coded, const void* elements, std::size_t count) noexcept {
+template <class Blocks>
+void encode_blocks(void* coded, const void* elements, std::size_t count) noexcept {
   const auto* from = static_cast<const float*>(elements);
   for_each_block(static_cast<std::byte*>(coded), count, [&](std::size_t first, std::size_t some, std::byte* block) {
-    encode_block(block, from + first, some);
+    encode_block<Blocks>(block, from + first, some);
   });
-  clear_padding(Codec::Int8, coded, (count + kInt8Block - 1) / kInt8Block * sizeof(float) + count, count);
+  const std::size_t blocks = (count + kScaledBlock - 1) / kScaledBlock;
+  clear_padding(Codec::Int8, coded, blocks * sizeof(float) + count, count);  // as long as F8E4M3's
 }
 
-void decode_int8(void* elements, const void* coded, std::size_t count) noexcept {
+template <class Blocks>
+void decode_blocks(void* elements, const void* coded, std::size_t count) noexcept {
   auto* to = static_cast<float*>(elements);
   for_each_block(static_cast<const std::byte*>(coded), count,
                  [&](std::size_t first, std::size_t some, const std::byte* block) {
-                   sweep(to + first, Decoded<Int8Values>{values_of(block)}, some);
+                   sweep(to + first, Decoded<typename Blocks::Values>{values_of<Blocks>(block)}, some);
                  });
 }
 
-void decode_add_int8(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
+template <class Blocks>
+void decode_add_blocks(void* sum, const void* a, const void* coded, std::size_t count) noexcept {
   auto* to = static_cast<float*>(sum);
   const auto* other = static_cast<const float*>(a);
   for_each_block(static_cast<const std::byte*>(coded), count,
                  [&](std::size_t first, std::size_t some, const std::byte* block) {
-                   sweep(to + first, Added<Int8Values>{values_of(block), other + first}, some);
+                   sweep(to + first, Added<typename Blocks::Values>{values_of<Blocks>(block), other + first}, some);
                  });
+}
+
+template <class Blocks>
+CodecKernels kernels_of_blocks() {
+  return {&encode_blocks<Blocks>, &decode_blocks<Blocks>, &decode_add_blocks<Blocks>};
 }
 
 CodecKernels codec_kernels_here(Codec codec) {
@@ -232,7 +270,8 @@ CodecKernels codec_kernels_here(Codec codec) {
     case Codec::None: break;
     case Codec::Bf16: return {&encode_halves<Bf16Store>, &decode_halves<Bf16Values>, &decode_add_halves<Bf16Values>};
     case Codec::F16: return {&encode_halves<HalfCodec>, &decode_halves<F16Values>, &decode_add_halves<F16Values>};
-    case Codec::Int8: return {&encode_int8, &decode_int8, &decode_add_int8};
+    case Codec::Int8: return kernels_of_blocks<Int8Blocks>();
+    case Codec::F8E4M3: return kernels_of_blocks<F8E4M3Blocks>();
   }
   return {};
 }

@@ -59,7 +59,7 @@ CallOptions options_of(Call& call, const OptionArguments& given, Place place) {
   if (!given.codec.is_none()) [[unlikely]] {
     const std::string_view text = text_of(name, "codec", given.codec);
     const auto codec = codec_from_name(text);
-    if (!codec) reject(name, fmt::format("codec is '{}', expected none, bf16, f16 or int8", text));
+    if (!codec) reject(name, fmt::format("codec is '{}', expected none, bf16, f16, int8 or f8e4m3", text));
     options.codec = *codec;
   }
   options.label = call.session().names_calls() ? call.use_line(given.label) : call.use_label(given.label);

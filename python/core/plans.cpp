@@ -70,7 +70,7 @@ PyPlan plan(const PyCommunicator& self, nb::handle collective, std::uint64_t cou
   }
   if (!codec.is_none()) {
     const auto coded = codec_from_name(text_of(kCall, "codec", codec));
-    if (!coded) reject(kCall, "codec: expected none, bf16, f16 or int8");
+    if (!coded) reject(kCall, "codec: expected none, bf16, f16, int8 or f8e4m3");
     desc.codec = *coded;
   }
   const Turn turn = self.members()->enter(kCall);

@@ -35,4 +35,4 @@ Op: TypeAlias = Union[
     Callable[[Any, Any], Any],
 ]
 Determinism: TypeAlias = Literal["fast", "reproducible", "layout_invariant"]
-Codec: TypeAlias = Literal["none", "bf16", "f16", "int8"]
+Codec: TypeAlias = Literal["none", "bf16", "f16", "int8", "f8e4m3"]

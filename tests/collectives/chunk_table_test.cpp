@@ -54,11 +54,11 @@ TEST(ChunkTable, CutsAtMultiplesOfWhatIsCodedTogether) {
     const ChunkTable table = chunk_table(desc, frame(desc, 0, 5, false, 5));
     EXPECT_EQ(sum_of(table.in), count);
     for (const Extent& chunk : table.in) {
-      EXPECT_TRUE(chunk.count == 0 || chunk.first % kInt8Block == 0) << count;
+      EXPECT_TRUE(chunk.count == 0 || chunk.first % kScaledBlock == 0) << count;
       std::uint64_t next = chunk.first;
       for (std::uint32_t s = 0; s < 7; ++s) {
         const Extent piece = segment_of(chunk, s, 7, cut_unit(Codec::Int8));
-        EXPECT_TRUE(piece.count == 0 || (piece.first == next && piece.first % kInt8Block == 0)) << count;
+        EXPECT_TRUE(piece.count == 0 || (piece.first == next && piece.first % kScaledBlock == 0)) << count;
         next += piece.count;
       }
       EXPECT_EQ(next, chunk.first + chunk.count);

@@ -57,7 +57,7 @@ Judged judge(std::span<const float> found, std::size_t first, std::size_t count,
     const std::vector<float> theirs = given(r, count);
     for (std::size_t i = 0; i < count; ++i) {
       exact[i] += factor * theirs[i];
-      magnitude[i] += factor * (codec == Codec::Int8 ? 1000 : std::abs(theirs[i]));
+      magnitude[i] += factor * (has_scales(codec) ? 1000 : std::abs(theirs[i]));
     }
   }
   Judged judged;
@@ -98,7 +98,7 @@ class CodedCalls : public ::testing::TestWithParam<const char*> {
         WorldOptions options = only(GetParam());
         if (!algorithm.empty()) options.config.tune = {fmt::format("{}:0-:{}", collective, algorithm)};
         on_threads(ranks, options, [&](World& world) {
-          for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
+          for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8, Codec::F8E4M3}) {
             body(world.communicator(), codec,
                  fmt::format("{} by '{}' in {} on {} ranks", collective, algorithm, name_of(codec), ranks));
           }
@@ -184,7 +184,7 @@ TEST_P(CodedCalls, VForms_TakePartsOfAnyLength) {
     constexpr std::size_t kFirst[] = {0, 0, 700};
     constexpr std::size_t kAll = 705;
     const auto me = static_cast<std::size_t>(all.rank());
-    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
+    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8, Codec::F8E4M3}) {
       const std::vector<float> mine = given(all.rank(), kAll);
       std::vector<float> sums(kCounts[me]), whole(kAll);
       all.reduce_scatter_v(mine, sums, {kCounts}, ReduceOp::Sum, {.codec = codec}).get();
@@ -199,7 +199,7 @@ TEST_P(CodedCalls, VForms_TakePartsOfAnyLength) {
 TEST_P(CodedCalls, Infinity_IsSeenByAll) {
   on_threads(3, only(GetParam()), [](World& world) {
     Communicator& all = world.communicator();
-    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
+    for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8, Codec::F8E4M3}) {
       std::vector<float> data(1000, 1.0f);
       if (all.rank() == 1) data[500] = std::numeric_limits<float>::infinity();
       all.all_reduce(data, ReduceOp::Sum, {.codec = codec}).get();
@@ -215,8 +215,8 @@ INSTANTIATE_TEST_SUITE_P(Transports, CodedCalls, ::testing::Values("inproc", "sh
 /// Whole multiples of a scale, another one in each block of the buffer: coded in the same blocks they stay what they
 /// are but for what f32 rounds.
 float coded_before(std::size_t i) {
-  const float scale = std::ldexp(1.0F, static_cast<int>(i / kInt8Block % 3) * 5);
-  return scale * static_cast<float>(i % kInt8Block == 0 ? 127 : static_cast<int>(i * 37 % 255) - 127);
+  const float scale = std::ldexp(1.0F, static_cast<int>(i / kScaledBlock % 3) * 5);
+  return scale * static_cast<float>(i % kScaledBlock == 0 ? 127 : static_cast<int>(i * 37 % 255) - 127);
 }
 
 /// What is coded before its call, in blocks from the buffer's begin, is not coded otherwise wherever the buffer is cut.
@@ -231,7 +231,7 @@ TEST(CodedCall, TakesWhatIsCodedAlreadyAsItIs) {
         world.communicator().all_reduce(values, ReduceOp::Sum, {.codec = Codec::Int8}).get();
         std::size_t other = 0;
         for (std::size_t i = 0; i < count; ++i)
-          other += std::abs(values[i] - 2 * coded_before(i)) > 1e-5F * coded_before(i / kInt8Block * kInt8Block);
+          other += std::abs(values[i] - 2 * coded_before(i)) > 1e-5F * coded_before(i / kScaledBlock * kScaledBlock);
         EXPECT_EQ(other, 0U) << algorithm << ", " << count;
       });
     }
@@ -258,7 +258,7 @@ TEST(CodedCall, IsRefused_WhereItHasNoMeaning) {
         }),
         HasSubstr("codec bf16: expected determinism fast"));
     EXPECT_THAT(complaint([&] { all.all_reduce(data, ReduceOp::Sum, {.codec = static_cast<Codec>(9)}).get(); }),
-                HasSubstr("codec is 9, expected one of the 4 of Codec"));
+                HasSubstr("codec is 9, expected one of the 5 of Codec"));
     all.barrier().get();
   });
 }

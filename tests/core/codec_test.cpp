@@ -80,11 +80,12 @@ Floats decoded(Codec codec, const Floats& values) {
 double allowed(Codec codec, const Floats& values, std::size_t i) {
   if (codec == Codec::Bf16) return std::max(std::abs(static_cast<double>(values[i])) / 256, std::ldexp(1.0, -134));
   if (codec == Codec::F16) return std::max(std::abs(static_cast<double>(values[i])) / 2048, std::ldexp(1.0, -25));
-  const std::size_t first = i / kInt8Block * kInt8Block;
+  const std::size_t first = i / kScaledBlock * kScaledBlock;
   double largest = 0;
-  for (std::size_t k = first; k < std::min(values.size(), first + kInt8Block); ++k)
+  for (std::size_t k = first; k < std::min(values.size(), first + kScaledBlock); ++k)
     largest = std::max(largest, std::abs(static_cast<double>(values[k])));
-  return std::max(largest / 253, std::ldexp(1.0, -127));
+  if (codec == Codec::Int8) return std::max(largest / 253, std::ldexp(1.0, -127));
+  return std::max({std::abs(static_cast<double>(values[i])) / 16, largest / 458'000, std::ldexp(1.0, -135)});
 }
 
 float overflows_from(Codec codec) { return codec == Codec::Bf16 ? 3.39e38f : codec == Codec::F16 ? 65520 : kInfinity; }
@@ -166,7 +167,7 @@ TEST_P(CodecOf, WhatItDecodesTo_IsCodedWithoutFurtherError) {
   const Floats once = decoded(GetParam(), generate(data_sets()[1], 1000));
   const Floats twice = decoded(GetParam(), once);
   for (std::size_t i = 0; i < once.size(); ++i)
-    EXPECT_NEAR(twice[i], once[i], GetParam() == Codec::Int8 ? 1e-6 : 0) << "element " << i;
+    EXPECT_NEAR(twice[i], once[i], has_scales(GetParam()) ? 1e-6 : 0) << "element " << i;
 }
 
 /// In any place of a block, beside any others, and in a sum.
@@ -179,18 +180,18 @@ TEST_P(CodecOf, InfinityAndNan_NeverBecomeFinite) {
         values[at] = strange;
         const Floats found = decoded(GetParam(), values);
         ASSERT_FALSE(std::isfinite(found[at])) << test::target_name(target) << " element " << at;
-        if (GetParam() != Codec::Int8) {
+        if (!has_scales(GetParam())) {
           EXPECT_TRUE(found[at] == strange || (std::isnan(found[at]) && std::isnan(strange)));
           continue;
         }
         for (std::size_t i = 0; i < values.size(); ++i)
-          EXPECT_EQ(std::isnan(found[i]), i / kInt8Block == at / kInt8Block) << "all of its block, and no other";
+          EXPECT_EQ(std::isnan(found[i]), i / kScaledBlock == at / kScaledBlock) << "all of its block, and no other";
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, CodecOf, ::testing::Values(Codec::Bf16, Codec::F16, Codec::Int8),
+INSTANTIATE_TEST_SUITE_P(Each, CodecOf, ::testing::Values(Codec::Bf16, Codec::F16, Codec::Int8, Codec::F8E4M3),
                          [](const auto& each) { return std::string(name_of(each.param)); });
 
 TEST(Codec, WireBytes_AreWholeWords) {
@@ -220,8 +221,33 @@ TEST(Codec, Int8_LaysOutScaleThenNumbers) {
   EXPECT_EQ(number(7), 0) << "padding";
 }
 
+TEST(Codec, F8E4M3_LaysOutScaleThenFloats) {
+  const Floats values{448, -448, 1, 16.5F, 0.015625F, 300};  // a scale of 1, a little less
+  const Coded coded(Codec::F8E4M3, values);
+  EXPECT_EQ(coded.bytes, 4u + 8u);
+  const auto number = [&](std::size_t i) { return static_cast<int>(coded.data()[4 + i]); };
+  EXPECT_EQ(number(0), 0x7e) << "the largest number";
+  EXPECT_EQ(number(1), 0xfe);
+  EXPECT_EQ(number(2), 0x38) << "exponent 7 means 1";
+  EXPECT_EQ(number(3), 0x58) << "16.5 is nearer to 16 than to 18";
+  EXPECT_EQ(number(4), 0x08) << "the smallest normal number";
+  EXPECT_EQ(number(5), 0x79) << "300 is nearer to 288 than to 320";
+  EXPECT_EQ(number(6), 0) << "padding";
+  EXPECT_EQ(decoded(Codec::F8E4M3, {1, 1e-3F})[1], decoded(Codec::F8E4M3, {1, 1e-3F, 0})[1]);
+}
+
+/// Beside a large element int8 makes them zero. Here they keep three binary digits.
+TEST(Codec, F8E4M3_KeepsSmallElementsOfABlock) {
+  const Floats values{1000, 1, 0.1F};
+  EXPECT_EQ(decoded(Codec::Int8, values)[1], 0);
+  const Floats kept = decoded(Codec::F8E4M3, values);
+  EXPECT_NEAR(kept[1], 1, 1.0 / 16);
+  EXPECT_NEAR(kept[2], 0.1, 0.1 / 16);
+}
+
 TEST(Codec, Names_AreReadBack) {
-  for (const Codec c : {Codec::None, Codec::Bf16, Codec::Int8, Codec::F16}) EXPECT_EQ(codec_from_name(name_of(c)), c);
+  for (const Codec c : {Codec::None, Codec::Bf16, Codec::Int8, Codec::F16, Codec::F8E4M3})
+    EXPECT_EQ(codec_from_name(name_of(c)), c);
   EXPECT_EQ(codec_from_name("fp4"), std::nullopt);
 }
 
@@ -229,6 +255,7 @@ TEST(Codec, Errors_GrowWithEveryCoding) {
   EXPECT_EQ(coding_error(Codec::None, 5, 1), 0);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Int8, 1, 253), 1);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Int8, 8, 253), 8);
+  EXPECT_DOUBLE_EQ(coding_error(Codec::F8E4M3, 2, 27.9), 2);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Bf16, 1, 256), 1);
   EXPECT_DOUBLE_EQ(coding_error(Codec::F16, 1, 2048), 1);
   EXPECT_DOUBLE_EQ(coding_error(Codec::Bf16, 2, 256), 2 + 1.0 / 256);

@@ -321,7 +321,7 @@ class Conformance(unittest.TestCase):
                 if level != "layout_invariant" or c.size in (1, 2):
                     c.all_reduce(data, determinism=level, label="step 3", timeout=10)
                     equal(data, np.full(64, c.size))
-            for codec in ("none", "bf16", "f16", "int8"):
+            for codec in ("none", "bf16", "f16", "int8", "f8e4m3"):
                 data = np.ones(512, np.float32)
                 c.all_reduce(data, codec=codec)
                 np.testing.assert_allclose(data, c.size, rtol=0.01)

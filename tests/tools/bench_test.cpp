@@ -53,7 +53,7 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_gather", "-o", "max"}),
               HasSubstr("--op: max: expected none, as all_gather combines nothing"));
   EXPECT_THAT(complaint({"all_reduce", "-o", "band"}), HasSubstr("band is not defined for f32"));
-  EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16, f16 or int8"));
+  EXPECT_THAT(complaint({"all_reduce", "--codec", "fp4"}), HasSubstr("'fp4': expected none, bf16, f16, int8 or f8e4m3"));
   EXPECT_THAT(complaint({"broadcast", "--codec", "int8"}), HasSubstr("--codec: broadcast is not coded"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "int8", "-d", "i32"}), HasSubstr("sum of i32: expected f32 and sum"));
   EXPECT_THAT(complaint({"all_reduce", "--codec", "bf16", "-o", "max"}), HasSubstr("max of f32: expected f32 and sum"));
@@ -207,7 +207,7 @@ TEST(SinewBench, TakesALevelOfDeterminism_AndRecordsIt) {
 }
 
 TEST(SinewBench, JudgesCodedResultsByTheStatedError) {
-  for (const char* codec : {"bf16", "int8"}) {
+  for (const char* codec : {"bf16", "int8", "f8e4m3"}) {
     for (const char* what : {"all_reduce", "reduce_scatter", "all_gather", "reduce_scatterv", "all_gatherv"}) {
       const Job job = two_ranks({what, "--codec", codec, "-b", "4KiB", "-e", "4MiB", "-f", "32", "-n", "1"});
       EXPECT_EQ(job.outcome.exit_code, 0) << what << ' ' << job.outcome.err;

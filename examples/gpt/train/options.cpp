@@ -35,7 +35,8 @@ const std::map<std::string, sp::Reshard> kReshard{{"forward", sp::Reshard::After
 const std::map<std::string, sinew::Codec> kCodecs{{"none", sinew::Codec::None},
                                                   {"bf16", sinew::Codec::Bf16},
                                                   {"f16", sinew::Codec::F16},
-                                                  {"int8", sinew::Codec::Int8}};
+                                                  {"int8", sinew::Codec::Int8},
+                                                  {"f8e4m3", sinew::Codec::F8E4M3}};
 const std::map<std::string, sinew::Determinism> kLevels{{"fast", sinew::Determinism::Fast},
                                                         {"reproducible", sinew::Determinism::Reproducible},
                                                         {"layout_invariant", sinew::Determinism::LayoutInvariant}};

@@ -10,7 +10,7 @@
 namespace sinew::parallel {
 namespace {
 
-constexpr std::size_t kPiece = 16 * kInt8Block;  // elements; they stay in the L1 cache
+constexpr std::size_t kPiece = 16 * kScaledBlock;  // elements; they stay in the L1 cache
 
 }  // namespace
 

@@ -30,7 +30,7 @@ SINEW_API std::vector<std::string> violations_of(const GradientWire& wire, Deter
 /// Encodes and decodes values + residual. `values` becomes the result, and `residual` becomes the rounding error: the
 /// sum minus the result. If the error is not finite, as after an overflow, the residual becomes zero: otherwise one bad
 /// step would spoil all later ones.
-/// Shape: both spans have equal length; blocks begin at each multiple of kInt8Block.
+/// Shape: both spans have equal length; blocks begin at each multiple of kScaledBlock.
 SINEW_API void feed_back(Codec codec, std::span<float> values, std::span<float> residual);
 
 }  // namespace sinew::parallel

@@ -169,9 +169,9 @@ void add_data(CLI::App& app, BenchOptions& o) {
       });
   add(app, "--codec",
       "How f32 elements travel (none); results are then compared with the exact ones by the stated error",
-      "none|bf16|f16|int8", [&o](const std::string& t) {
+      "none|bf16|f16|int8|f8e4m3", [&o](const std::string& t) {
         const auto codec = codec_from_name(t);
-        if (!codec) reject("--codec", t, "none, bf16, f16 or int8");
+        if (!codec) reject("--codec", t, "none, bf16, f16, int8 or f8e4m3");
         o.codec = *codec;
       });
 }

@@ -72,7 +72,8 @@ SizedCall describe(const PlanOptions& options, int ranks) {
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
   const auto codec = codec_from_name(options.codec);
-  if (!codec) throw Error(Code::InvalidArgument, fmt::format("'{}': expected none, bf16, f16 or int8", options.codec));
+  if (!codec)
+    throw Error(Code::InvalidArgument, fmt::format("'{}': expected none, bf16, f16, int8 or f8e4m3", options.codec));
   if (!level)
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}': expected fast, reproducible or layout_invariant", options.determinism));
@@ -154,7 +155,7 @@ void add_plan_command(CLI::App& app, const InfoOptions& options) {
   command->add_option("--dtype", plan.dtype, "element type, such as f32 (default) or bf16");
   command->add_option("--op", plan.op, "operator, such as sum (default) or max");
   command->add_option("--determinism", plan.determinism, "fast (default), reproducible or layout_invariant");
-  command->add_option("--codec", plan.codec, "how f32 elements travel: none (default), bf16, f16 or int8");
+  command->add_option("--codec", plan.codec, "how f32 elements travel: none (default), bf16, f16, int8 or f8e4m3");
   command->add_option("-n,--ranks", plan.ranks, "outside a job: how many ranks on this host")
       ->transform(whole_number(1, 1024));
   CLI::Option* cluster = command->add_option("--cluster", plan.cluster,

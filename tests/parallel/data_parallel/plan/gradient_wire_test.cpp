@@ -24,7 +24,7 @@ using sinew::test::require;
 using test::Small;
 
 TEST(FeedBack, LosesNothingInTheLongRun) {
-  for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8}) {
+  for (const Codec codec : {Codec::Bf16, Codec::F16, Codec::Int8, Codec::F8E4M3}) {
     constexpr std::size_t kCount = 10'000;  // no whole number of pieces
     std::vector<float> residual(kCount);
     std::vector<double> given(kCount), sent(kCount);
@@ -47,7 +47,7 @@ TEST(FeedBack, LosesNothingInTheLongRun) {
 }
 
 TEST(FeedBack, AnOverflowDoesNotSpoilLaterSteps) {
-  for (const Codec codec : {Codec::F16, Codec::Int8}) {
+  for (const Codec codec : {Codec::F16, Codec::Int8, Codec::F8E4M3}) {
     std::vector<float> residual(300), values(300, 1.0F);
     values[7] = std::numeric_limits<float>::infinity();
     feed_back(codec, values, residual);
