@@ -2,6 +2,7 @@
 // Try: sinew-run -n 4 build/release/bin/own_engine zero3      (ddp, zero1, zero2, zero3)
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ constexpr int kHidden = 48, kSteps = 200, kBatch = 64;
 // The engine: a unit per layer, gradients by hand. It knows sinew by the six calls that it makes while it goes.
 struct Engine {
   sp::DataParallel& data;
-  float* value(int p) { return reinterpret_cast<float*>(data.parameter(p).data); }
-  float* gradient(int p) { return reinterpret_cast<float*>(data.gradient(p).data); }
+  std::span<float> value(int p) { return data.parameter<float>(p); }
+  std::span<float> gradient(int p) { return data.gradient<float>(p); }
 
   // Adds the gradients of the sum of squared errors; returns the sum.
   double step(const std::vector<float>& x, const std::vector<float>& target) {

@@ -44,13 +44,7 @@ void fill(const ParameterInfo& info, const sinew::parallel::KeyedRandom& random,
 }  // namespace
 
 std::int64_t ParameterInfo::whole_number(std::int64_t k) const noexcept {
-  std::int64_t number = 0, stride = 1;
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    number += (box.first[d] + k % box.extent(d)) * stride;
-    k /= box.extent(d);
-    stride *= shape[d];
-  }
-  return number;
+  return sinew::parallel::number_in_whole(shape, box, k);
 }
 
 bool ParameterInfo::is_cut() const noexcept {

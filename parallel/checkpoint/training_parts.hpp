@@ -11,30 +11,20 @@
 
 namespace sinew::parallel {
 
-/// The place of a DataParallel's parameter within the whole model.
-struct ParameterShape {
-  std::vector<std::int64_t> shape;  ///< of the whole parameter
-  Box box;  ///< the part of it that this rank's group has, such as a tensor-parallel part; no dimensions: all
-};
-
 /// The parts of a training's checkpoint that this rank owns. The item `path` is a parameter. The items
 /// `optimizer.path.moment1`, `.moment2`, `.momentum` and `.master` are the optimizer's state for this parameter.
-/// Shape:    one entry of `shapes` for each parameter, or none at all. Without entries, parameters are flat and whole.
+/// Shape:    an item has the shape of DataParameter, and a part lies in its box.
 /// Collective along the row's axes, between two steps.
 /// Lifetime: valid until the next step begins. The buffers are those of the strategy and the optimizer.
-/// Errors:   InvalidArgument naming the parameter whose shape does not have its number of elements. Otherwise as
-///           DataParallel::begin_checkpoint.
-SINEW_API std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimizer,
-                                                    std::span<const ParameterShape> shapes = {});
+/// Errors:   as DataParallel::begin_checkpoint.
+SINEW_API std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimizer);
 
 /// The same for carry_over, after other ranks have died. It works wherever this rank is in a step, and needs no call of
 /// other ranks.
-SINEW_API std::vector<CheckpointPart> parts_to_carry(DataParallel& data, Optimizer& optimizer,
-                                                     std::span<const ParameterShape> shapes = {});
+SINEW_API std::vector<CheckpointPart> parts_to_carry(DataParallel& data, Optimizer& optimizer);
 
 /// The parts that must be filled to go on from a checkpoint: as parts_to_save, but parameters that are whole on every
 /// rank between steps are whole here too. The caller restores the number of the optimizer's steps.
-SINEW_API std::vector<CheckpointPart> parts_to_load(DataParallel& data, Optimizer& optimizer,
-                                                    std::span<const ParameterShape> shapes = {});
+SINEW_API std::vector<CheckpointPart> parts_to_load(DataParallel& data, Optimizer& optimizer);
 
 }  // namespace sinew::parallel

@@ -243,9 +243,11 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   StepPlan plan;
   std::optional<Error> fault;
   try {
+    parameters = complete_parameters(std::move(parameters));
     plan = plan_step(parameters, row, options.step);
     require_sound(parameters, row, options, start.values);
     require_groups(mesh, axes, plan.graph);
+    require_spread(mesh, parameters);
   } catch (const Error& e) {
     fault = e;
   }
@@ -422,6 +424,16 @@ Communicator& DataParallel::along(Mesh& mesh, std::string_view axes) {
 }
 
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
+Mesh& DataParallel::mesh() const noexcept { return *state_->mesh; }
+void DataParallel::require_type(std::int32_t parameter, DType asked, bool is_gradient) const {
+  state_->require_parameter(parameter);
+  const DataParameter& p = state_->parameters[at(parameter)];
+  const DType found = is_gradient ? p.gradient_dtype() : p.dtype;
+  if (asked == found) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("{} '{}' is of {}, asked for as {}", is_gradient ? "the gradient of parameter" : "parameter",
+                          p.path, name_of(found), name_of(asked)));
+}
 std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
 bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }

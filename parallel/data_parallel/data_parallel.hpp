@@ -19,6 +19,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/call/collective.hpp>
+#include <sinew/core/dtype.hpp>
 #include <sinew/parallel/data_parallel/memory/held_memory.hpp>
 #include <sinew/parallel/data_parallel/memory/owned_part.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
@@ -65,9 +66,10 @@ class SINEW_API DataParallel {
   /// values: one buffer for each parameter. The values are copied, and must be equal on all ranks along the row's axes.
   /// Collective over these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and
   /// one for reshard_axes.
-  /// Errors: as plan_step. InvalidArgument for a wire that does not suit the gradients, and for a buffer of another
-  ///         length than its parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or
-  ///         parameters; it names the first difference.
+  /// Errors: as complete_parameters and plan_step. InvalidArgument for a wire that does not suit the gradients, for a
+  ///         `spread` along which the mesh has no group, and for a buffer of another length than its parameter.
+  ///         InvalidArgument on all ranks alike if ranks differ in rows, options or parameters; it names the first
+  ///         difference.
   /// Cost:   a communicator of its own for each group along which it exchanges, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
@@ -94,6 +96,18 @@ class SINEW_API DataParallel {
   /// Errors: InvalidArgument if the parameter is sharded and its unit was not gathered.
   Buffer parameter(std::int32_t parameter);
   Buffer gradient(std::int32_t parameter);
+  /// The same as elements of the C++ type that stands for the dtype, such as double or BFloat16. In host memory.
+  /// Errors: as above. InvalidArgument for another type.
+  template <class T>
+  std::span<T> parameter(std::int32_t number) {
+    require_type(number, kDTypeOf<T>, false);
+    return elements_of<T>(parameter(number));
+  }
+  template <class T>
+  std::span<T> gradient(std::int32_t number) {
+    require_type(number, kDTypeOf<T>, true);
+    return elements_of<T>(gradient(number));
+  }
   /// Reports that the gradient is complete. A parameter with several `uses` is reported once for each contribution.
   void gradient_ready(std::int32_t parameter);
 
@@ -138,7 +152,9 @@ class SINEW_API DataParallel {
   /// Errors: InvalidArgument outside forward_only(), and for units whose after_forward was not called, naming them.
   void finish_forward();
 
+  /// As they were given, with all members that follow from others.
   const std::vector<DataParameter>& parameters() const noexcept;
+  Mesh& mesh() const noexcept;
   /// The order of the calls of a step, for other objects that have a call in it.
   StepProtocol& protocol() noexcept;
   /// Begins `call`, which saves or fills parameters between two steps. Collective along the row's axes.
@@ -166,6 +182,11 @@ class SINEW_API DataParallel {
   const StepGraph& graph() const noexcept;
 
  private:
+  void require_type(std::int32_t parameter, DType asked, bool is_gradient) const;
+  template <class T>
+  static std::span<T> elements_of(Buffer memory) noexcept {
+    return {reinterpret_cast<T*>(memory.data), memory.bytes / sizeof(T)};
+  }
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const Start& start, const DataRow& row,
                Allocate allocate, const DataParallelOptions& options, const std::source_location& where);
 

@@ -57,6 +57,17 @@ void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const Step
   }
 }
 
+void require_spread(Mesh& mesh, const std::vector<DataParameter>& parameters) {
+  for (const DataParameter& p : parameters) {
+    if (p.spread.empty()) continue;
+    try {
+      static_cast<void>(mesh.along(p.spread));
+    } catch (const Error& e) {
+      throw Error(e.code(), fmt::format("data parallelism: '{}' is spread along '{}': {}", p.path, p.spread, e.what()));
+    }
+  }
+}
+
 std::string text_of(const DataRow& row, const DataParallelOptions& options) {
   std::string text = row.name.empty() ? "a row" : row.name;
   for (const DataAxis& a : row.axes)

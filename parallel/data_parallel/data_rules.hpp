@@ -22,6 +22,10 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
 /// Errors: InvalidArgument naming the axis or group.
 void require_groups(Mesh& mesh, const std::vector<std::string>& axes, const StepGraph& graph);
 
+/// Checks that the mesh has a group for the axes along which each parameter is spread.
+/// Errors: InvalidArgument naming the parameter.
+void require_spread(Mesh& mesh, const std::vector<DataParameter>& parameters);
+
 /// The row and the options as text, by which ranks compare them.
 std::string text_of(const DataRow& row, const DataParallelOptions& options);
 

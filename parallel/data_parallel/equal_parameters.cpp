@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data_parallel/equal_parameters.hpp>
@@ -14,8 +15,13 @@ namespace sinew::parallel {
 namespace {
 
 std::string text_of(const DataParameter& p) {
-  return fmt::format("{} {} {} {} {} gradient {}", p.path, name_of(p.dtype), p.elements, p.unit, p.uses,
-                     name_of(p.gradient_dtype()));
+  std::string text = fmt::format("{} {} {} {} {} gradient {}", p.path, name_of(p.dtype), p.elements, p.unit, p.uses,
+                                 name_of(p.gradient_dtype()));
+  const bool is_flat = p.shape.size() == 1 && p.elements == p.shape.front();
+  if (!is_flat)
+    text += fmt::format(" of [{}] from [{}] to [{}]", fmt::join(p.shape, ", "), fmt::join(p.box.first, ", "),
+                        fmt::join(p.box.last, ", "));
+  return p.spread.empty() ? text : text + " along " + p.spread;
 }
 
 /// The first index whose value is not the same on all ranks; `values.size()`: none.

@@ -63,7 +63,8 @@ Sum sum_of_squares(const OwnedPart& part) {
 }
 
 /// Ends the groups of the mesh that are not the step's own, because other ranks may wait in them for this rank.
-void end_other_groups(DataParallel& data, Mesh& mesh, const std::string& why) {
+void end_other_groups(DataParallel& data, const std::string& why) {
+  Mesh& mesh = data.mesh();
   for (const std::string& axes : mesh.groups()) {
     Communicator& ranks = mesh.along(axes);
     if (ranks.size() > 1 && &data.along(mesh, axes) == &ranks) ranks.abort(why);
@@ -71,11 +72,9 @@ void end_other_groups(DataParallel& data, Mesh& mesh, const std::string& why) {
 }
 
 template <class Sum>
-double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, const std::vector<std::string>& spread,
-            const CallOptions& options) {
-  if (spread.size() != data.parameters().size())
-    throw Error(Code::InvalidArgument, fmt::format("gradient_norm: axes for {} parameters, expected them for {}",
-                                                   spread.size(), data.parameters().size()));
+double norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOptions& options) {
+  Mesh& mesh = data.mesh();
+  const std::vector<DataParameter>& parameters = data.parameters();
   require_sums(data.protocol(), "gradient_norm()", parts);
   // All ranks find the same groups, in the same order, before any of them communicates.
   std::vector<Communicator*> groups{nullptr};  // null: for gradients that each rank holds whole
@@ -84,16 +83,16 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
     if (std::ranges::find(groups, ranks) == groups.end()) groups.push_back(ranks);
   }
   std::map<std::string_view, std::size_t> group_of{{"", 0}};
-  for (const std::string& axes : spread) {
-    if (const auto [place, is_new] = group_of.emplace(axes, 0); is_new)
-      place->second = static_cast<std::size_t>(std::ranges::find(groups, &data.along(mesh, axes)) - groups.begin());
+  for (const DataParameter& p : parameters) {
+    if (const auto [place, is_new] = group_of.emplace(p.spread, 0); is_new)
+      place->second = static_cast<std::size_t>(std::ranges::find(groups, &data.along(mesh, p.spread)) - groups.begin());
   }
   std::vector<Sum> sums(groups.size());
   for (const OwnedPart& part : parts) {
-    if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= spread.size())
+    if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= parameters.size())
       throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
-                                                     part.parameter, spread.size()));
-    sums[group_of[spread[static_cast<std::size_t>(part.parameter)]]] += sum_of_squares<Sum>(part);
+                                                     part.parameter, parameters.size()));
+    sums[group_of[parameters[static_cast<std::size_t>(part.parameter)].spread]] += sum_of_squares<Sum>(part);
   }
   if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);
   // Ranks of other pipeline stages may have parts for groups for which this rank has none. So all ranks sum over every
@@ -108,14 +107,13 @@ double norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts, co
 
 }  // namespace
 
-double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
-                     const std::vector<std::string>& spread, const CallOptions& options) {
+double gradient_norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOptions& options) {
   try {
-    return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, mesh, parts, spread, options)
-                                                               : norm<double>(data, mesh, parts, spread, options);
+    return options.determinism == Determinism::LayoutInvariant ? norm<ExactSum>(data, parts, options)
+                                                               : norm<double>(data, parts, options);
   } catch (const Error& e) {
     if (e.code() == Code::Aborted || e.code() == Code::Mismatch) data.protocol().end(e.what());
-    if (!data.protocol().ended().empty()) end_other_groups(data, mesh, data.protocol().ended());
+    if (!data.protocol().ended().empty()) end_other_groups(data, data.protocol().ended());
     throw;
   }
 }

@@ -1,29 +1,24 @@
 #pragma once
 
 #include <span>
-#include <string>
-#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
-#include <sinew/parallel/mesh/mesh.hpp>
 
 namespace sinew::parallel {
 
-/// Euclidean norm of all gradients of the whole model. Each element counts once.
-/// spread: for each parameter, the axes along which ranks hold different elements of it, such as "tp" or "pp-tp"; "" if
-/// each rank holds all. The function knows from `data` what data parallelism shards.
-/// Shape:  `parts` as finish_backward returned them. The mesh has a group for each set of axes in `spread`.
-/// Errors: InvalidArgument if `spread` does not have one entry for each parameter. As Mesh::along and all_reduce. If
-///         the call is not due, as StepProtocol; other groups of the mesh then end too, because ranks may wait in them.
+/// Euclidean norm of all gradients of the whole model. Each element counts once: DataParameter::spread tells what other
+/// ranks hold, and `data` what data parallelism shards.
+/// Shape:  `parts` as finish_backward returned them.
+/// Errors: as all_reduce. If the call is not due, as StepProtocol; other groups of the mesh then end too, because ranks
+///         may wait in them.
 /// Cost:   a pass over the parts. An all_reduce of 8 bytes along the sharded axis and along each group of the mesh,
 ///         because ranks of another stage may have other sets of axes. The sum is made shard by shard, so that its last
 ///         bits depend on the row. With Determinism::LayoutInvariant squares are added exactly
 ///         (invariant/exact_sum.hpp), in about ten times the time; the bits then depend on the gradients alone, and
 ///         each all_reduce has 1 KiB.
-SINEW_API double gradient_norm(DataParallel& data, Mesh& mesh, std::span<const OwnedPart> parts,
-                               const std::vector<std::string>& spread, const CallOptions& = {});
+SINEW_API double gradient_norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOptions& = {});
 
 /// The factor by which gradients are multiplied so that their norm is at most `largest`. 1 if the norm is below that,
 /// NaN if the norm is NaN.

@@ -30,9 +30,9 @@ std::string describe(int ranks, const JobConfig& config, const EngineFacts& engi
   uncut.virtual_stages = 1;
   uncut.layout.ep = 1;
   uncut.layout.etp = 1;
-  for (const DataParameter& p : engine.parameters(uncut, {})) elements += p.elements;
+  for (const DataParameter& p : complete_parameters(engine.parameters(uncut, {}))) elements += p.elements;
   if (engine.experts > 0)
-    for (const DataParameter& p : engine.expert_parameters(uncut, {})) elements += p.elements;
+    for (const DataParameter& p : complete_parameters(engine.expert_parameters(uncut, {}))) elements += p.elements;
   return fmt::format(
       "layout     {} rank{}: {}, parameters by {}{}\n"
       "batch      {} samples a step: {} rank{} x {} pass{} of {}\n"

@@ -51,7 +51,8 @@ std::vector<RankPlace> unlike_places(int ranks, const JobConfig& config, const E
   const auto elements = [&](const RankPlace& place) {
     std::vector<std::int64_t>& known = of_experts[{place.pp, place.ep, place.etp}];
     if (known.empty() && engine.experts > 0) {
-      for (const DataParameter& p : engine.expert_parameters(config, place)) known.push_back(p.elements);
+      for (const DataParameter& p : complete_parameters(engine.expert_parameters(config, place)))
+        known.push_back(p.elements);
     }
     return known;
   };

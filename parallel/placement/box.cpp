@@ -25,6 +25,17 @@ std::ptrdiff_t offset(const Box& box, const std::vector<std::ptrdiff_t>& strides
 
 }  // namespace
 
+std::int64_t number_in_whole(std::span<const std::int64_t> shape, const Box& box, std::int64_t k) noexcept {
+  std::int64_t number = 0;
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    number += (box.first[d] + k % box.extent(d)) * stride;
+    k /= box.extent(d);
+    stride *= shape[d];
+  }
+  return number;
+}
+
 std::int64_t Box::elements() const noexcept {
   std::int64_t product = 1;
   for (std::size_t d = 0; d < first.size(); ++d) product *= extent(d);

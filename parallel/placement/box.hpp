@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
@@ -19,6 +20,10 @@ struct Box {
 
 /// The elements that both boxes have. If they have none in common, the result is a box without elements.
 SINEW_API Box intersection(const Box& a, const Box& b);
+
+/// The number in a row-major tensor of this shape of element k of a row-major part of it.
+/// Precondition: the box lies in the shape, and k in the box.
+SINEW_API std::int64_t number_in_whole(std::span<const std::int64_t> shape, const Box& box, std::int64_t k) noexcept;
 
 /// Copies `part` from a buffer that holds `from_box` to a buffer that holds `to_box`. Both are row-major.
 /// Shape: `part` lies in both boxes. The buffers do not overlap.

@@ -24,9 +24,7 @@ template <class PartsOf>
 std::vector<sp::CheckpointPart> Checkpoints::parts(const PartsOf& parts_of) {
   std::vector<sp::CheckpointPart> all;
   for (Trainer::Held& held : trainer_->held()) {
-    std::vector<sp::ParameterShape> shapes;
-    for (const ParameterInfo& info : held.infos) shapes.push_back({info.shape, info.box});
-    for (sp::CheckpointPart& part : parts_of(*held.data, held.optimizer, shapes)) all.push_back(std::move(part));
+    for (sp::CheckpointPart& part : parts_of(*held.data, held.optimizer)) all.push_back(std::move(part));
   }
   Routers& routers = trainer_->routers();
   for (int block = 0; routers.has_biases() && block < options_->shape.layers; ++block) {

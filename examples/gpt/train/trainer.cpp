@@ -20,16 +20,24 @@ namespace {
 
 namespace sp = sinew::parallel;
 
+std::string spread_of(const ParameterInfo& info, bool is_pipeline) {
+  if (info.of_experts) return info.is_cut_in_experts() ? "etp-ep-pp" : "ep-pp";
+  if (info.is_cut()) return is_pipeline ? "tp-pp" : "tp";
+  return is_pipeline ? "pp" : "";
+}
+
 std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config,
                                                const sp::RankPlace& place, bool of_experts) {
   std::vector<sp::DataParameter> all;
   for (const ParameterInfo& info : parameters_of(shape, config, place, of_experts)) {
     all.push_back({.path = info.path,
                    .dtype = config.precision.parameter,
-                   .elements = info.elements(),
                    .unit = info.unit,
                    .uses = info.uses,
-                   .gradient = config.precision.gradient});
+                   .gradient = config.precision.gradient,
+                   .shape = info.shape,
+                   .box = info.box,
+                   .spread = spread_of(info, config.layout.pp > 1)});
   }
   return all;
 }
@@ -119,18 +127,9 @@ sp::EngineFacts engine_facts(const Shape& shape) {
 
 namespace {
 
-std::string spread_of(const ParameterInfo& info, bool is_pipeline) {
-  if (info.of_experts) return info.is_cut_in_experts() ? "etp-ep-pp" : "ep-pp";
-  if (info.is_cut()) return is_pipeline ? "tp-pp" : "tp";
-  return is_pipeline ? "pp" : "";
-}
-
-Trainer::Held held_of(sp::DataParallel& data, sp::Mesh& mesh, const Options& options, const sp::RankPlace& place,
-                      bool of_experts) {
+Trainer::Held held_of(sp::DataParallel& data, const Options& options, const sp::RankPlace& place, bool of_experts) {
   std::vector<ParameterInfo> infos = parameters_of(options.shape, options.job, place, of_experts);
-  std::vector<std::string> spread;
-  for (const ParameterInfo& info : infos) spread.push_back(spread_of(info, options.job.layout.pp > 1));
-  return {&data, &mesh, std::move(infos), std::move(spread),
+  return {&data, std::move(infos),
           sp::Optimizer(data.memory(), sp::AdamOptions{.rate = options.rate, .weight_decay = options.weight_decay})};
 }
 
@@ -166,8 +165,8 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
              ParameterHomes(job_, stages_of(options.shape, options.job, job_.place().pp).parameters,
                             parameters(options.shape, part_of(options.job, job_.place())))),
       steps_done_(options.resume.empty() ? 0 : -1) {
-  held_.push_back(held_of(job_.data(), job_.mesh(), options, job_.place(), false));
-  if (job_.has_experts()) held_.push_back(held_of(job_.experts(), job_.expert_mesh(), options, job_.place(), true));
+  held_.push_back(held_of(job_.data(), options, job_.place(), false));
+  if (job_.has_experts()) held_.push_back(held_of(job_.experts(), options, job_.place(), true));
   if (sp::stages(options.job) > 1)
     pipelined_ = std::make_unique<Pipelined>(job_, options, stages_of(options.shape, options.job, job_.place().pp),
                                              model_, parameters(options.shape, part_of(options.job, job_.place())));
@@ -245,8 +244,7 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   // Gradients are those of the sum; computing: all ranks have come already.
   double squares = 0;
   for (std::size_t i = 0; i < held_.size(); ++i)
-    squares += std::pow(
-        sp::gradient_norm(*held_[i].data, *held_[i].mesh, owned[i], held_[i].spread, norm_options(options_->job)), 2);
+    squares += std::pow(sp::gradient_norm(*held_[i].data, owned[i], norm_options(options_->job)), 2);
   report.norm = loss.scale() * std::sqrt(squares);
   report.routers = routers_.end_step(*all_);
   if (loss.weight == 0)

@@ -62,9 +62,7 @@ class Trainer {
   /// What this rank has of one kind of the model's parameters, who holds it and who updates it.
   struct Held {
     sinew::parallel::DataParallel* data;
-    sinew::parallel::Mesh* mesh;
     std::vector<ParameterInfo> infos;
-    std::vector<std::string> spread;  ///< axes along which ranks hold different elements
     sinew::parallel::Optimizer optimizer;
   };
   /// Of dense parameters, then of experts where there are any.

@@ -160,8 +160,9 @@ std::pair<std::string_view, double> unit_of(std::size_t most) {
 
 std::size_t MemoryPlan::total() const noexcept { return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0}); }
 
-MemoryPlan plan_memory(const std::vector<DataParameter>& parameters, const DataRow& row,
-                       const DataParallelOptions& options, const Factorisation& shape, const MemoryUse& use) {
+MemoryPlan plan_memory(const std::vector<DataParameter>& given, const DataRow& row, const DataParallelOptions& options,
+                       const Factorisation& shape, const MemoryUse& use) {
+  const std::vector<DataParameter> parameters = complete_parameters(given);
   return MemoryPlanner(parameters, row, options, shape, use).run();
 }
 

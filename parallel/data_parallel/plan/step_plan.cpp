@@ -314,8 +314,9 @@ class Planner {
 
 }  // namespace
 
-StepPlan plan_step(const std::vector<DataParameter>& parameters, const DataRow& row, const DataOptions& options,
+StepPlan plan_step(const std::vector<DataParameter>& given, const DataRow& row, const DataOptions& options,
                    const std::vector<std::int32_t>& ready) {
+  const std::vector<DataParameter> parameters = complete_parameters(given);
   require_sound(parameters, row, ready, options);
   return Planner(parameters, row, ready, options).run();
 }

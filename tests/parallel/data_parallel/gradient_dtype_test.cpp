@@ -184,8 +184,7 @@ Trained train_together(World& world, const std::string& row, bool narrow = false
       require(part.dtype == DType::BF16 && part.value.bytes == 2 * count, "values of 16 bits");
       require(part.gradient.bytes == count * (narrow ? 2 : 4), "gradients of their own dtype");
     }
-    const std::vector<std::string> nothing_cut(data.parameters().size());
-    const double norm = gradient_norm(data, job.mesh, owned, nothing_cut);
+    const double norm = gradient_norm(data, owned);
     if (step == 0) result.first_norm = norm;
     sgd.update(owned);
     data.updated();

@@ -42,7 +42,7 @@ TEST(GradientNorm, IsTheSameUnderEveryRow) {
         data.after_backward(u);
       }
       const auto parts = data.finish_backward();
-      const double norm = gradient_norm(data, small.mesh, parts, {"", ""});
+      const double norm = gradient_norm(data, parts);
       require(std::abs(norm - std::sqrt(40 * 4.0 + 11 * 9.0)) < 1e-12, std::string(row) + ": " + std::to_string(norm));
       data.updated();
     });
@@ -67,7 +67,7 @@ TEST(GradientNorm, HasTheSameBits_HoweverGradientsAreCut_WhereThatIsAskedFor) {
         data.gradient_ready(0);
         data.after_backward(0);
         const auto parts = data.finish_backward();
-        const double norm = gradient_norm(data, small.mesh, parts, {""}, {.determinism = Determinism::LayoutInvariant});
+        const double norm = gradient_norm(data, parts, {.determinism = Determinism::LayoutInvariant});
         if (world.rank() == 0) all.push_back(norm);
         data.updated();
       });
@@ -82,7 +82,7 @@ TEST(GradientNorm, CountsWhatOthersHoldOnce) {
     on_threads(4, only("inproc"), [&](World& world) {
       const std::vector<std::string> groups{"tp", "dp", "tp-dp"};
       Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 2}}), groups);
-      const std::vector<DataParameter> list{{.path = "a", .elements = 5, .unit = "u"},
+      const std::vector<DataParameter> list{{.path = "a", .elements = 5, .unit = "u", .spread = "tp"},
                                             {.path = "b", .elements = 7, .unit = "u"}};
       const std::vector<float> a(5), b(7);
       const std::vector<ConstBuffer> values{bytes_of(a), bytes_of(b)};
@@ -92,11 +92,7 @@ TEST(GradientNorm, CountsWhatOthersHoldOnce) {
       fill(data, 0, mesh.index("tp") == 0 ? 3.0F : 4.0F);
       const auto parts = data.finish_backward();
       const double expected = std::sqrt(5 * 9.0 + 5 * 16.0 + 7);
-      require(std::abs(gradient_norm(data, mesh, parts, {"tp", ""}) - expected) < 1e-12, row);
-      require(std::abs(gradient_norm(data, mesh, parts, {"tp", "tp"}) - expected) > 0.1, "counted twice, it must show");
-      require(complaint([&] { (void)gradient_norm(data, mesh, parts, {""}); }).find("axes for 1 parameters") !=
-                  std::string::npos,
-              "one entry for each");
+      require(std::abs(gradient_norm(data, parts) - expected) < 1e-12, row);
       data.updated();
     });
   }
@@ -109,14 +105,15 @@ TEST(GradientNorm, AddsUpStagesWhoseParametersAreSpreadOtherwise) {
     const std::vector<std::string> groups{"dp", "pp", "tp-pp"};
     Mesh mesh(world.communicator(), Factorisation({{"tp", 2}, {"dp", 1}, {"pp", 2}}), groups);
     const bool first = mesh.index("pp") == 0;
-    const std::vector<DataParameter> list{{.path = "a", .elements = first ? 5 : 7, .unit = "u"}};
+    const std::vector<DataParameter> list{
+        {.path = "a", .elements = first ? 5 : 7, .unit = "u", .spread = first ? "tp-pp" : "pp"}};
     const std::vector<float> a(first ? 5 : 7);
     const std::vector<ConstBuffer> values{bytes_of(a)};
     DataParallel data(mesh, list, values, data_row("ddp", {"dp"}),
                       [&](std::size_t bytes) { return world.allocate(bytes); });
     fill(data, 0, first ? 3.0F : 2.0F);
     const auto parts = data.finish_backward();
-    const double norm = gradient_norm(data, mesh, parts, {first ? "tp-pp" : "pp"});
+    const double norm = gradient_norm(data, parts);
     require(std::abs(norm - std::sqrt(2 * 5 * 9.0 + 7 * 4.0)) < 1e-12, std::to_string(norm));
     data.updated();
   });
@@ -131,26 +128,22 @@ TEST(GradientNorm, NeedsNoGroupOfBothAxes) {
     Mesh& mesh = job.dense();
     const std::vector<float> a(6);
     const std::vector<ConstBuffer> values{bytes_of(a)};
-    DataParallel data(mesh, {{.path = "a", .elements = 6, .unit = "u"}}, values, data_row("zero1", {"dp-cp"}),
-                      [&](std::size_t bytes) { return world.allocate(bytes); });
+    DataParallel data(mesh, {{.path = "a", .elements = 6, .unit = "u", .spread = "pp"}}, values,
+                      data_row("zero1", {"dp-cp"}), [&](std::size_t bytes) { return world.allocate(bytes); });
     fill(data, 0, mesh.index("pp") == 0 ? 1.0F : 2.0F);
     const auto parts = data.finish_backward();
-    require(std::abs(gradient_norm(data, mesh, parts, {"pp"}) - std::sqrt(6.0 + 24.0)) < 1e-12, "both stages");
+    require(std::abs(gradient_norm(data, parts) - std::sqrt(6.0 + 24.0)) < 1e-12, "both stages");
     data.updated();
   });
 }
 
-/// Also on a rank that owns nothing of the parameter: the others would wait for it, or it for them.
-TEST(GradientNorm, RefusesUnknownAxesOnAllRanks) {
+/// On all ranks, also on those that have no such parameter: they would wait in the next call.
+TEST(GradientNorm, NeedsAGroupForTheAxesOfEachParameter) {
   on_threads(3, only("inproc"), [&](World& world) {
-    Small small(world, "zero1", {{.path = "a", .elements = 1, .unit = "a"}});
-    fill(*small.data, 0, 1.0F);
-    const auto parts = small.data->finish_backward();
-    require(complaint([&] { (void)gradient_norm(*small.data, small.mesh, parts, {"nix"}); }).find("nix") !=
-                std::string::npos,
-            "refused");
-    require(gradient_norm(*small.data, small.mesh, parts, {""}) == 1.0, "nobody is in another call");
-    small.data->updated();
+    const std::string said = complaint(
+        [&] { const Small small(world, "zero1", {{.path = "a", .elements = 1, .unit = "a", .spread = "nix"}}); });
+    require(said.find("'a' is spread along 'nix'") != std::string::npos, said);
+    world.communicator().barrier().get();
   });
 }
 

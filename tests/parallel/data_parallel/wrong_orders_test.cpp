@@ -106,8 +106,8 @@ class StepCalls {
       owned_ = data_.finish_backward();
       return;
     }
-    if (name == "norm") return static_cast<void>(gradient_norm(data_, mesh_, owned_, {"", ""}));
-    if (name == "norm-of-values") return static_cast<void>(gradient_norm(data_, mesh_, data_.owned_values(), {"", ""}));
+    if (name == "norm") return static_cast<void>(gradient_norm(data_, owned_));
+    if (name == "norm-of-values") return static_cast<void>(gradient_norm(data_, data_.owned_values()));
     if (name == "upd") return adam_.update(owned_);
     if (name == "upd-of-values") return adam_.update(data_.owned_values());
     if (name == "upd-of-before") return adam_.update(before_);

@@ -20,7 +20,8 @@ ConstBuffer bytes_of(const std::vector<T>& v) {
 struct Small {
   Small(World& world, const std::string& row, std::vector<DataParameter> list, const DataParallelOptions& options = {},
         float first_value = 1)
-      : mesh(world.communicator(), Factorisation({{"dp", world.size()}})), parameters(std::move(list)) {
+      : mesh(world.communicator(), Factorisation({{"dp", world.size()}})),
+        parameters(complete_parameters(std::move(list))) {
     for (const DataParameter& p : parameters) memory.emplace_back(static_cast<std::size_t>(p.elements), first_value);
     for (const auto& v : memory) values.push_back(bytes_of(v));
     data.emplace(

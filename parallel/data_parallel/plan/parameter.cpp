@@ -1,0 +1,55 @@
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+/// Returns the fault of the parameter's box. Empty: there is none.
+std::string fault_of_box(const DataParameter& p) {
+  const std::size_t dimensions = p.shape.size();
+  if (p.box.first.size() != dimensions || p.box.last.size() != dimensions)
+    return fmt::format("has a box of {} and {} bounds, expected {} each, as its shape [{}]", p.box.first.size(),
+                       p.box.last.size(), dimensions, fmt::join(p.shape, ", "));
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    if (p.box.first[d] < 0 || p.box.first[d] > p.box.last[d] || p.box.last[d] > p.shape[d])
+      return fmt::format("has the range {} to {} in dimension {} of its box, expected one within its shape [{}]",
+                         p.box.first[d], p.box.last[d], d, fmt::join(p.shape, ", "));
+  }
+  return {};
+}
+
+/// Completes the parameter. Returns why its members do not go together. Empty: they do.
+std::string complete(DataParameter& p) {
+  if (p.shape.empty() && p.elements < 1) return {};  // plan_step() refuses it
+  if (p.shape.empty()) {
+    if (!p.box.first.empty()) return "has a box, but no shape: expected both or neither";
+    p.shape = {p.elements};
+  }
+  if (p.box.first.empty()) p.box = {std::vector<std::int64_t>(p.shape.size(), 0), p.shape};
+  if (std::string fault = fault_of_box(p); !fault.empty()) return fault;
+  const std::int64_t elements = p.box.elements();
+  if (p.elements == 0) p.elements = elements;
+  if (p.elements == elements) return {};
+  return fmt::format("has {} elements, expected {}: those of its part of the shape [{}]", p.elements, elements,
+                     fmt::join(p.shape, ", "));
+}
+
+}  // namespace
+
+std::vector<DataParameter> complete_parameters(std::vector<DataParameter> parameters) {
+  std::vector<std::string> wrong;
+  for (DataParameter& p : parameters) {
+    if (const std::string fault = complete(p); !fault.empty())
+      wrong.push_back(fmt::format("parameter '{}' {}", p.path, fault));
+  }
+  if (wrong.empty()) return parameters;
+  throw Error(Code::InvalidArgument, fmt::format("data parallelism: {}", fmt::join(wrong, "; ")));
+}
+
+}  // namespace sinew::parallel
