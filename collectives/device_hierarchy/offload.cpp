@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <utility>
 
@@ -24,6 +25,11 @@ DeviceHierarchy::DeviceHierarchy(std::unique_ptr<HierarchyProspects> prospects, 
       on_rail_(on_rail) {}
 
 DeviceHierarchy::~DeviceHierarchy() {
+  for (const Running& r : calls_) {
+    for (const Step& s : r.steps) {
+      if (s.call != nullptr) s.call->abandoned = true;  // whoever ends it gives it back
+    }
+  }
   runtime_.release(scratch_);
   if (stream_.device >= 0) runtime_.release(stream_);
 }
@@ -35,6 +41,7 @@ void DeviceHierarchy::launch(const Call& call, Completion& done) {
   r.in = call.in;
   r.out = call.out;
   r.done = &done;
+  r.history = call.history;
   r.status = ended_;
   try {
     const bool in_place = call.desc.collective != Collective::Broadcast && is_in_place(call);
@@ -46,7 +53,7 @@ void DeviceHierarchy::launch(const Call& call, Completion& done) {
     r.after = runtime_.record(call.after);
     r.waits = true;
   } catch (const std::exception& e) {  // the call ends in its turn, on all ranks
-    fail(r, status_of(e));
+    abort(status_of(e));
   }
 }
 
@@ -78,12 +85,13 @@ ConstBuffer DeviceHierarchy::memory(const Running& r, const HierarchyMemory& m) 
 void DeviceHierarchy::prepare(Running& r) {
   if (r.program.scratch_bytes > scratch_.bytes) {
     runtime_.release(std::exchange(scratch_, {}));
-    scratch_ = runtime_.allocate(r.program.scratch_bytes, {MemoryKind::Device, device_});
+    scratch_ = runtime_.allocate(std::bit_ceil(r.program.scratch_bytes), {MemoryKind::Device, device_});
   }
-  if (!std::exchange(r.waits, false)) return;
+  if (!r.waits) return;
   if (stream_.device < 0) stream_ = runtime_.make_stream(device_);
   runtime_.wait(stream_, r.after);
   runtime_.release(r.after);
+  r.waits = false;
 }
 
 void DeviceHierarchy::start(Running& r, std::size_t step) {
@@ -91,7 +99,8 @@ void DeviceHierarchy::start(Running& r, std::size_t step) {
   const ConstBuffer in = memory(r, s.in);
   const ConstBuffer out = memory(r, s.out);
   const Buffer to{const_cast<std::byte*>(out.data), out.bytes, out.place};
-  r.steps[step].call = &part(s.among).start(s.desc, in, to, s.in_place, s.needs.empty() ? stream_ : StreamRef{});
+  r.steps[step].call =
+      &part(s.among).start(s.desc, in, to, s.in_place, s.needs.empty() ? stream_ : StreamRef{}, r.history);
 }
 
 int DeviceHierarchy::start_ready(Running& r, Among among, std::size_t& next) {
@@ -111,9 +120,10 @@ Status DeviceHierarchy::in_group(const Status& status, Among among) const {
   if (status.rank() < 0) return status;
   const HostsOfGroup& hosts = prospects_->hosts();
   const auto self = static_cast<std::size_t>(rank_);
+  const auto place = static_cast<std::size_t>(status.rank());
   const std::vector<int> ranks = among == Among::Host ? hosts.ranks_on[static_cast<std::size_t>(hosts.host_of[self])]
                                                       : hosts.ranks_at(hosts.place_of[self]);
-  return {status.code(), std::string(status.message()), ranks.at(static_cast<std::size_t>(status.rank()))};
+  return {status.code(), std::string(status.message()), place < ranks.size() ? ranks[place] : -1};
 }
 
 int DeviceHierarchy::take_ended(Running& r) noexcept {
@@ -125,24 +135,13 @@ int DeviceHierarchy::take_ended(Running& r) noexcept {
     r.steps[i] = {nullptr, true};
     call->slab->free(*call);
     ++ended;
-    if (status.ok()) continue;
-    try {
-      fail(r, in_group(status, r.program.steps[i].among));
-    } catch (const std::exception& e) {
-      fail(r, status_of(e));
-    }
+    // Calls that end because of the first failure have its status, whose rank is one of the group already.
+    if (!status.ok() && r.status.ok()) abort(in_group(status, r.program.steps[i].among));
   }
   return ended;
 }
 
-/// The other part may wait for ranks that will not come any more.
-void DeviceHierarchy::fail(Running& r, Status reason) noexcept {
-  if (!r.status.ok()) return;
-  r.status = std::move(reason);
-  on_host_.end(r.status);
-  on_rail_.end(r.status);
-}
-
+/// If a call of one part has failed, the other part may wait for ranks that will not come any more.
 void DeviceHierarchy::abort(const Status& reason) noexcept {
   ended_ = reason;
   for (Running& r : calls_) {
@@ -170,7 +169,7 @@ int DeviceHierarchy::progress() noexcept {
     if (r.status.ok()) steps += start_ready(r, Among::Host, r.next_on_host);
     if (r.status.ok()) steps += start_ready(r, Among::Rail, r.next_on_rail);
   } catch (const std::exception& e) {
-    fail(r, status_of(e));
+    abort(status_of(e));
   }
   const auto in_flight = [](const Step& s) { return s.call != nullptr; };
   const auto is_over = [](const Step& s) { return s.has_ended; };
@@ -182,15 +181,6 @@ int DeviceHierarchy::progress() noexcept {
   calls_.pop_front();
   done.finish(std::move(status));
   return steps + 1;
-}
-
-bool DeviceHierarchy::arm() noexcept {
-  if (calls_.empty()) return true;
-  const auto& steps = calls_.front().steps;
-  const auto in_flight = std::ranges::count_if(steps, [](const Step& s) { return s.call != nullptr; });
-  const auto ended =
-      std::ranges::count_if(steps, [](const Step& s) { return s.call != nullptr && has_ended(*s.call); });
-  return in_flight > 0 && ended == 0;
 }
 
 }  // namespace sinew

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
@@ -21,9 +22,11 @@ class PartOfGroup {
  public:
   virtual ~PartOfGroup() = default;
   /// Starts a call. The caller gives the PendingCall back with CallSlab::free() when it has ended.
+  /// `history`: Call::history of the group's call. Ranks whose calls of the group differ end with Mismatch, although
+  /// their calls of the part may be equal.
   /// Errors: those of Communicator's calls.
-  virtual PendingCall& start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                             StreamRef after) = 0;
+  virtual PendingCall& start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, StreamRef after,
+                             std::uint64_t history) = 0;
   /// Ends all calls of this rank in the part, and later ones, with `reason`.
   virtual void end(const Status& reason) noexcept = 0;
   /// As CollectiveOffload::set_stream_priority.
@@ -32,7 +35,7 @@ class PartOfGroup {
 
 /// Runs collectives on device memory of ranks on several hosts: within each host from device to device, and between the
 /// hosts through pinned memory, each rank with the ranks at its place. Calls run one after the other.
-/// Errors: what ends a call of a part ends the call, with the rank's number in the group.
+/// Errors: what ends a call of a part ends the call, with the rank's number in the group, and all that follow.
 /// Cost:   device memory for reduce_scatter and all_to_all, as HierarchyProgram::scratch_bytes says, from the first
 ///         such call on; an event for each call.
 class DeviceHierarchy final : public CollectiveOffload {
@@ -55,8 +58,8 @@ class DeviceHierarchy final : public CollectiveOffload {
   int progress() noexcept override;
   bool active() const noexcept override { return !calls_.empty(); }
   int wake_descriptor() const noexcept override { return -1; }
-  /// The parts wake the thread when their calls end.
-  bool arm() noexcept override;
+  /// The thread may sleep only while nothing is to do, as with StagedCalls.
+  bool arm() noexcept override { return calls_.empty(); }
   void disarm() noexcept override {}
 
  private:
@@ -74,6 +77,7 @@ class DeviceHierarchy final : public CollectiveOffload {
     DeviceRuntime::Event after = 0;
     bool waits = false;  // for `after`
     bool is_prepared = false;
+    std::uint64_t history = 0;
     Completion* done = nullptr;
     Status status;
   };
@@ -90,7 +94,6 @@ class DeviceHierarchy final : public CollectiveOffload {
   int start_ready(Running& r, HierarchyStep::Among among, std::size_t& next);
   int take_ended(Running& r) noexcept;
   Status in_group(const Status& status, HierarchyStep::Among among) const;
-  void fail(Running& r, Status reason) noexcept;
 
   std::unique_ptr<HierarchyProspects> prospects_;
   DeviceRuntime& runtime_;

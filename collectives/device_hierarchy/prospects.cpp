@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include <sinew/collectives/device_hierarchy/prospects.hpp>
 #include <sinew/collectives/selection/group_costs.hpp>
 #include <sinew/core/call/determinism.hpp>
+#include <sinew/core/config.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/error.hpp>
 
@@ -16,6 +18,13 @@ namespace sinew {
 namespace {
 
 using Among = HierarchyStep::Among;
+
+/// A rank that passes blocks on holds no more than this for them. Longer calls go through the host in segments.
+constexpr std::size_t kMostScratch = 256 << 20;
+
+/// The steps of a program that take the same time: its pieces have them in common.
+using Alike = std::tuple<Among, Collective, std::uint64_t>;
+Alike alike(const HierarchyStep& step) { return {step.among, step.desc.collective, step.desc.count}; }
 
 std::vector<int> ranks_of(const std::vector<int>& world_ranks, const std::vector<int>& members) {
   std::vector<int> ranks;
@@ -52,7 +61,7 @@ HierarchyProspects::HierarchyProspects(const Facts& facts, const std::vector<int
   for (const NamedOffload& o : offloads_) source_ = std::max(source_, o.offload->source());
 }
 
-Selection HierarchyProspects::select(const HierarchyStep& step) const {
+Selection HierarchyProspects::select(const HierarchyStep& step, double sharing) const {
   if (step.among == Among::Host) return on_host_.select(step.desc);
   CollectiveDesc shared = step.desc;
   if (has_shared_counts(shared.collective)) {
@@ -60,7 +69,7 @@ Selection HierarchyProspects::select(const HierarchyStep& step) const {
     shared.count = shared.counts.front();
     shared.counts = shared.displacements = {};
   }
-  shared.count = static_cast<std::uint64_t>(std::ceil(static_cast<double>(shared.count) * hosts_.ranks_per_nic));
+  shared.count = static_cast<std::uint64_t>(std::ceil(static_cast<double>(shared.count) * sharing));
   return on_rail_.select(shared);
 }
 
@@ -88,9 +97,15 @@ Availability HierarchyProspects::supports(const CollectiveDesc& desc) const {
   }
   try {
     const HierarchyProgram program = longest_hierarchy_program(desc, hosts_);
+    if (program.scratch_bytes > kMostScratch)
+      return Availability::no(fmt::format("it would hold {} of device memory beside the buffers, more than {}",
+                                          format_bytes(program.scratch_bytes), format_bytes(kMostScratch)));
+    std::set<Alike> seen;
     for (const HierarchyStep& s : program.steps) {
-      if (s.among == Among::Host && select(s).offload == nullptr)
+      if (!seen.insert(alike(s)).second) continue;
+      if (s.among == Among::Host && select(s, 1).offload == nullptr)
         return Availability::no("within a host there is no way from device to device");
+      for (const double sharing : {1.0, hosts_.ranks_per_nic}) static_cast<void>(select(s, sharing));
     }
   } catch (const Error& e) {
     return Availability::no(e.what());
@@ -101,12 +116,12 @@ Availability HierarchyProspects::supports(const CollectiveDesc& desc) const {
 /// The two groups work at the same time, each on one step after the other.
 Seconds HierarchyProspects::predict(const CollectiveDesc& desc) const {
   const HierarchyProgram program = longest_hierarchy_program(desc, hosts_);
-  std::map<std::tuple<Among, Collective, std::uint64_t>, Seconds> known;  // pieces are alike
+  std::map<Alike, Seconds> known;
   std::map<Among, Seconds> free;
   std::vector<Seconds> ends;
   for (const HierarchyStep& s : program.steps) {
-    const auto [takes, is_new] = known.try_emplace({s.among, s.desc.collective, s.desc.count}, 0);
-    if (is_new) takes->second = select(s).plan.chosen().predicted;
+    const auto [takes, is_new] = known.try_emplace(alike(s), 0);
+    if (is_new) takes->second = select(s, hosts_.ranks_per_nic).plan.chosen().predicted;
     Seconds begin = free[s.among];
     for (const std::size_t n : s.needs) begin = std::max(begin, ends[n]);
     ends.push_back(free[s.among] = begin + takes->second);
@@ -118,7 +133,7 @@ std::string HierarchyProspects::describe(const CollectiveDesc& desc) const {
   const HierarchyProgram program = longest_hierarchy_program(desc, hosts_);
   const auto way = [&](Among among) {
     const auto step = std::ranges::find(program.steps, among, &HierarchyStep::among);
-    const Candidate chosen = select(*step).plan.chosen();
+    const Candidate chosen = select(*step, hosts_.ranks_per_nic).plan.chosen();
     return fmt::format("{}{}{}", chosen.algorithm, chosen.method.empty() ? "" : ", ", chosen.method);
   };
   const auto pieces = std::ranges::count(program.steps, Among::Rail, &HierarchyStep::among);

@@ -30,12 +30,14 @@ class SINEW_API HierarchyProspects final : public OffloadProspects {
   CostSource source() const noexcept override { return source_; }
 
   const HostsOfGroup& hosts() const noexcept { return hosts_; }
-  /// From now on no call is supported, for this reason.
-  void leave_out(std::string why) { left_out_ = std::move(why); }
+  /// From now on no call is supported, for this reason, unless there is one already.
+  void leave_out(std::string why) {
+    if (left_out_.empty()) left_out_ = std::move(why);
+  }
 
  private:
-  /// The selection of a step as if it was the only one. Ranks that share a NIC are told by their bytes.
-  Selection select(const HierarchyStep& step) const;
+  /// The selection of a step as if it was the only one. A step between hosts has `sharing` times its bytes.
+  Selection select(const HierarchyStep& step, double sharing) const;
 
   HostsOfGroup hosts_;
   std::vector<NamedOffload> offloads_;

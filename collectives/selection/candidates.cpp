@@ -128,7 +128,7 @@ bool Candidates::has(std::string_view algorithm) const {
 /// Does this name stand for an offload that takes memory of devices alone? Known of ours where they are not open, too.
 bool Candidates::serves_devices_only(std::string_view name) const {
   const auto ours = device_offload_names();
-  if (std::ranges::find(ours, name) != ours.end()) return true;
+  if (name == kDeviceHierarchy || std::ranges::find(ours, name) != ours.end()) return true;
   const auto takes = [](const NamedOffload& o, MemoryKind kind) {
     return o.offload->supports({.collective = Collective::AllReduce, .dtype = DType::F32, .place = {kind, 0}}).ok;
   };

@@ -21,12 +21,16 @@
 namespace sinew {
 namespace {
 
-/// Calls of these sizes tell whether the hierarchy is ever chosen.
+/// Calls of these sizes, and users' rules, tell whether the hierarchy is ever chosen.
 constexpr std::array<std::uint64_t, 3> kTried = {64 << 10, 4 << 20, 256 << 20};
 
 bool is_ever_chosen(const CommunicatorState& s) {
   const auto ranks = static_cast<std::uint64_t>(s.group.size());
-  for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::AllToAll}) {
+  const bool is_asked_for =
+      std::ranges::any_of(s.world->facts.rules, [](const Rule& rule) { return rule.algorithm == kDeviceHierarchy; });
+  if (is_asked_for) return true;
+  for (const Collective collective : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter,
+                                      Collective::AllToAll, Collective::Broadcast}) {
     const Blocks blocks = blocks_of(collective, ranks);
     for (const std::uint64_t bytes : kTried) {
       const CollectiveDesc desc{.collective = collective,
@@ -53,7 +57,7 @@ std::shared_ptr<CommunicatorState> make_child(const CommunicatorState& s, const 
   group.rank = static_cast<int>(std::ranges::find(ranks, s.group.rank) - ranks.begin());
   for (const int r : ranks) group.world_ranks.push_back(s.group.world_rank(r));
   if (group.name.size() > kLongestGroupName) group.name.clear();
-  return CommunicatorState::make(s.keeps_world, std::move(group));
+  return or_give_up(all, [&] { return CommunicatorState::make(s.keeps_world, std::move(group)); });
 }
 
 /// Makes the communicators of this rank's host, with these offloads, and of its rail. Returns why some rank could not,
@@ -86,8 +90,9 @@ std::string make_children(CommunicatorState& s, const Exchange& all, const Hosts
 }  // namespace
 
 PendingCall& ChildCommunicator::start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place,
-                                      StreamRef after) {
+                                      StreamRef after, std::uint64_t history) {
   if (!state_) throw Error(Code::Aborted, "the communicator of a part has been closed");
+  state_->history = mix(state_->history, history);
   const CallOptions options{.after = after, .label = "a step of a hierarchical call", .where = {}};
   return state_->start_call(desc, in, out, in_place, options, {.is_within_progress = true});
 }
@@ -99,6 +104,8 @@ void ChildCommunicator::end(const Status& reason) noexcept {
 bool ChildCommunicator::set_stream_priority(StreamPriority priority) {
   return state_ && state_->choose_stream_priority(priority);
 }
+
+std::size_t ChildCommunicator::memory_bytes() const { return state_ ? state_->own_memory_bytes() : 0; }
 
 void ChildCommunicator::close() {
   if (!state_) return;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <sinew/collectives/device_hierarchy/offload.hpp>
 #include <sinew/collectives/world/communicator_state.hpp>
@@ -12,10 +15,13 @@ class ChildCommunicator final : public PartOfGroup {
  public:
   explicit ChildCommunicator(std::shared_ptr<CommunicatorState> state) : state_(std::move(state)) {}
 
-  PendingCall& start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, StreamRef after) override;
+  PendingCall& start(const CollectiveDesc& desc, ConstBuffer in, Buffer out, bool in_place, StreamRef after,
+                     std::uint64_t history) override;
   void end(const Status& reason) noexcept override;
   bool set_stream_priority(StreamPriority priority) override;
 
+  /// The bytes that this rank holds for the communicator. Thread: takes the World's lock.
+  std::size_t memory_bytes() const;
   /// Closes the communicator. Calls that are started later are refused.
   /// Thread: takes the World's lock.
   void close();

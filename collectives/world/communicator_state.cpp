@@ -190,7 +190,8 @@ PendingCall& CommunicatorState::start_call(const CollectiveDesc& desc, ConstBuff
     give_up(op);
     throw;
   }
-  if (!extras.is_within_progress) world->posted(options.waits_at_once);
+  if (world->calls->shared() != nullptr && !extras.is_within_progress) [[unlikely]]
+    world->posted(options.waits_at_once);
   return op;
 }
 
@@ -433,6 +434,14 @@ Exchange CommunicatorState::exchange(const CallOptions& options) {
 }
 
 std::size_t CommunicatorState::memory_bytes() const {
+  std::size_t bytes = own_memory_bytes();
+  for (const auto& child : children) bytes += child->memory_bytes();  // not under the lock, which it takes
+  if (group.size() == 1) return bytes;
+  const auto held = world->hold();
+  return bytes + world->executor.kept_bytes();
+}
+
+std::size_t CommunicatorState::own_memory_bytes() const {
   std::size_t bytes = 0;
   const auto held = world->hold();
   for (const NamedOffload& o : offloads) bytes += o.offload->memory_bytes();
@@ -441,7 +450,6 @@ std::size_t CommunicatorState::memory_bytes() const {
       if (e) bytes += world->executor.memory_bytes(*e);
     }
   });
-  if (group.size() > 1) bytes += world->executor.kept_bytes();
   return bytes;
 }
 

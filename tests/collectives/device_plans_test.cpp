@@ -117,6 +117,19 @@ TEST(DevicePlans, ExpectTheHierarchyToUseAllNics) {
   EXPECT_GT(predicted("staged"), 2 * predicted("device_hierarchy"));
 }
 
+TEST(DevicePlans, HoldNoMoreThanAFixedAmountForBlocksThatPassThrough) {
+  WorldOptions options;
+  options.config.timeout = std::chrono::seconds(120);
+  const auto on = make_virtual_world_with_devices(virtual_cluster_from("dgx-h100x2"), {"inproc", "cuda_ipc"});
+  run_virtual_ranks(on, options, [](World& world) {
+    CollectiveDesc desc = sum_of(kMiB);
+    desc.collective = Collective::AllToAll;
+    desc.count = 64 * kMiB;  // 4 GiB in all
+    EXPECT_THAT(world.communicator().plan(desc).explain(),
+                HasSubstr("it would hold 4GiB of device memory beside the buffers, more than 256MiB"));
+  });
+}
+
 TEST(DevicePlans, RejectDeviceOffloads_ForHostMemory) {
   WorldOptions options;
   options.config.timeout = std::chrono::seconds(120);

@@ -128,6 +128,37 @@ TEST_F(DeviceHierarchyOfProcesses, EndsMismatched_NamingTheRank) {
   });
 }
 
+/// The calls of the parts are equal then, and only the history of the group's calls tells them apart. Calls that were
+/// made behind the failed one end, too.
+TEST_F(DeviceHierarchyOfProcesses, EndsMismatched_WhereOnlyTheGroupsCallsDiffer) {
+  on_hosts(2, 2, [](World& world, const OnDevice& where) {
+    std::vector<float> values(50'000, 1);
+    const Buffer data = write(where, values);
+    std::vector<Work> works;
+    const int root = world.rank() < 2 ? 1 : 0;
+    works.push_back(world.communicator().broadcast(data, DType::F32, root, {.after = where.stream}));
+    for (int i = 0; i < 2; ++i)
+      works.push_back(world.communicator().all_reduce(data, data, DType::F32, ReduceOp::Sum, {.after = where.stream}));
+    for (Work& w : works) {
+      const Status end = w.wait();
+      require(end.code() == Code::Mismatch, fmt::format("{}: {}", name_of(end.code()), end.message()));
+    }
+    where.runtime.release(data);
+  });
+}
+
+TEST_F(DeviceHierarchyOfProcesses, LeavesOutHostsOfUnequalSize_AndKeepsHostCalls) {
+  run_as_processes(5, [](const Exchange& e) {
+    rank_on_host(e, 3, Threads::Single, [](World& world, const OnDevice&) {
+      Communicator part = world.communicator().split(0);
+      require_part(part.plan({.collective = Collective::AllReduce, .dtype = DType::F32, .count = 100}).explain(),
+                   "takes");
+      const std::string said = complaint([&] { static_cast<void>(part.plan(call_of(Collective::AllReduce, 1000))); });
+      require_part(said, "its hosts have 2 to 3 of the ranks");
+    });
+  });
+}
+
 /// The others end by themselves, with the name of the one that has died.
 TEST_F(DeviceHierarchyOfProcesses, EndsPeerLost_WhenARankIsKilled) {
   const std::vector<int> ends = fork_ranks(4, [](const Exchange& exchange) {
