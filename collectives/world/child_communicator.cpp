@@ -48,7 +48,8 @@ bool is_ever_chosen(const CommunicatorState& s) {
   return false;
 }
 
-/// Makes a communicator of `ranks`, which are numbers in the group of `s`. Other ranks make others at the same time.
+/// Makes a communicator of `ranks`, which are numbers in the group of `s`. The other ranks of that group make theirs at
+/// the same time.
 std::shared_ptr<CommunicatorState> make_child(const CommunicatorState& s, const Exchange& all,
                                               const std::vector<int>& ranks, std::uint64_t number, std::string name) {
   const std::uint64_t seed = mix(s.group.identity + 1, number);
@@ -136,7 +137,7 @@ void add_device_hierarchy(CommunicatorState& s, const Exchange& all) {
   };
   auto first = prospects();
   if (found.empty()) return;
-  const std::string transport = fmt::format("{}+host", fmt::join(found, "+"));
+  const std::string transport = fmt::format("{}", fmt::join(found, "+"));
   s.use_offload(transport, std::make_unique<PlannedOffload>(std::move(first)));
   if (planned != nullptr) return;
   std::string why =

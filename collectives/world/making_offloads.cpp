@@ -61,7 +61,9 @@ std::vector<NamedOffload> split_offloads(CommunicatorState& whole, const Group& 
   };
   std::vector<NamedOffload> made;
   for (const std::string& t : world.facts.with_offload()) {
-    const auto mine = std::ranges::find(whole.offloads, t, &NamedOffload::transport);
+    const auto mine = std::ranges::find_if(whole.offloads, [&](const NamedOffload& o) {
+      return o.transport == t && o.offload->name() != kDeviceHierarchy;  // that one is no module's
+    });
     CollectiveOffload* parent = mine == whole.offloads.end() ? nullptr : mine->offload.get();
     auto offload = in_rounds(family, kSplitRounds, [&](const Exchange& counted) {
       const Exchange among = exchange_among(counted, places);

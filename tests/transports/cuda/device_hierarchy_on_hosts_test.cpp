@@ -26,13 +26,13 @@ namespace {
 
 using HostBody = std::function<void(World&, const OnDevice&)>;
 
-/// The devices of this machine, or of the fake driver, are one for each rank of a host.
+/// Each rank of a host uses another device, as far as there are enough.
 void rank_on_host(const Exchange& exchange, int per_host, Threads threads, const HostBody& body) {
   WorldOptions options = only("shm,tcp,cuda_ipc");
   options.threads = threads;
   options.config.host_id = fmt::format("host {}", exchange.rank / per_host);
   for (const char* collective : {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"})
-    options.config.tune.push_back(std::string(collective) + ":0-:device_hierarchy");
+    options.config.tune.push_back(std::string(collective) + ":0-:device_hierarchy@cuda_ipc");  // as tune writes rules
   World world = World::create(exchange, std::move(options));
   cuda::Runtime mine;
   const OnDevice where{mine, mine.make_stream(world.rank() % per_host % mine.device_count())};
