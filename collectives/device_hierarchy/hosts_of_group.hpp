@@ -24,8 +24,8 @@ struct SINEW_API HostsOfGroup {
   std::vector<int> host_of;   ///< by rank of the group
   std::vector<int> place_of;  ///< by rank of the group
   bool are_equal = true;      ///< all hosts have equally many ranks
-  bool are_in_order = true;   ///< the ranks of each host have numbers without gaps, one host after the other
-  double ranks_per_nic = 1;   ///< ranks that share a NIC on the host where most of them do
+  bool are_in_order = true;   ///< ranks are numbered host by host
+  double ranks_per_nic = 1;   ///< the most ranks that share one NIC
 };
 
 }  // namespace sinew

@@ -44,8 +44,7 @@ void DeviceHierarchy::launch(const Call& call, Completion& done) {
   r.history = call.history;
   r.status = ended_;
   try {
-    const bool in_place = call.desc.collective != Collective::Broadcast && is_in_place(call);
-    r.program = hierarchy_program(call.desc, prospects_->hosts(), rank_, in_place);
+    r.program = hierarchy_program(call.desc, prospects_->hosts(), rank_);
     r.steps.resize(r.program.steps.size());
     r.next_on_host = next_of(r, Among::Host, 0);
     r.next_on_rail = next_of(r, Among::Rail, 0);
@@ -54,16 +53,6 @@ void DeviceHierarchy::launch(const Call& call, Completion& done) {
     r.waits = true;
   } catch (const std::exception& e) {  // the call ends in its turn, on all ranks
     abort(status_of(e));
-  }
-}
-
-bool DeviceHierarchy::is_in_place(const Call& call) const noexcept {
-  const std::size_t block = call.desc.count * size_of(call.desc.dtype);
-  const auto mine = static_cast<std::size_t>(rank_) * block;
-  switch (call.desc.collective) {
-    case Collective::AllGather: return call.in.data == call.out.data + mine;
-    case Collective::ReduceScatter: return call.in.data + mine == call.out.data;
-    default: return call.in.data == call.out.data;
   }
 }
 
@@ -99,8 +88,9 @@ void DeviceHierarchy::start(Running& r, std::size_t step) {
   const ConstBuffer in = memory(r, s.in);
   const ConstBuffer out = memory(r, s.out);
   const Buffer to{const_cast<std::byte*>(out.data), out.bytes, out.place};
+  const bool in_place = in.data < to.data + to.bytes && to.data < in.data + in.bytes;  // they share memory
   r.steps[step].call =
-      &part(s.among).start(s.desc, in, to, s.in_place, s.needs.empty() ? stream_ : StreamRef{}, r.history);
+      &part(s.among).start(s.desc, in, to, in_place, s.needs.empty() ? stream_ : StreamRef{}, r.history);
 }
 
 int DeviceHierarchy::start_ready(Running& r, Among among, std::size_t& next) {

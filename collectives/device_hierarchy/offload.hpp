@@ -40,7 +40,7 @@ class PartOfGroup {
 ///         such call on; an event for each call.
 class DeviceHierarchy final : public CollectiveOffload {
  public:
-  /// `parts` outlive this object. `on_rail` has the ranks in the order of their hosts.
+  /// `on_host` and `on_rail` outlive this object. The ranks of `on_rail` are in the order of their hosts.
   DeviceHierarchy(std::unique_ptr<HierarchyProspects> prospects, DeviceRuntime& runtime, int device, int rank,
                   PartOfGroup& on_host, PartOfGroup& on_rail);
   ~DeviceHierarchy() override;
@@ -82,11 +82,9 @@ class DeviceHierarchy final : public CollectiveOffload {
     Status status;
   };
 
-  /// True if one of `in` and `out` lies within the other one, as in-place calls have it.
-  bool is_in_place(const Call& call) const noexcept;
   ConstBuffer memory(const Running& r, const HierarchyMemory& m) const noexcept;
   PartOfGroup& part(HierarchyStep::Among among) noexcept;
-  /// The step, or the next one behind it, of this part.
+  /// Returns `from`, or the first step behind it, that is a step of this part.
   static std::size_t next_of(const Running& r, HierarchyStep::Among among, std::size_t from) noexcept;
   void prepare(Running& r);
   void start(Running& r, std::size_t step);

@@ -10,20 +10,20 @@ namespace {
 using Among = HierarchyStep::Among;
 using Of = HierarchyMemory::Of;
 
-/// Up to here each rank exchanges all elements with the other hosts. That is one step less than sharing them out.
+/// Calls up to this size are not divided among the ranks of a host. Each rank exchanges all elements with the other
+/// hosts, which saves a step.
 constexpr std::size_t kFewBytes = 16 << 10;
 
 /// Describes the calls of one rank.
 class Composer {
  public:
-  Composer(const CollectiveDesc& desc, const HostsOfGroup& hosts, int rank, bool in_place, bool has_all_roles)
+  Composer(const CollectiveDesc& desc, const HostsOfGroup& hosts, int rank, bool has_all_roles)
       : desc_(desc),
         hosts_(hosts),
         each_(size_of(desc.dtype)),
         per_host_(static_cast<std::uint64_t>(hosts.ranks_per_host())),
         host_(static_cast<std::size_t>(hosts.host_of[static_cast<std::size_t>(rank)])),
         place_(static_cast<std::uint64_t>(hosts.place_of[static_cast<std::size_t>(rank)])),
-        in_place_(in_place),
         has_all_roles_(has_all_roles) {}
 
   HierarchyProgram compose() {
@@ -52,24 +52,24 @@ class Composer {
     if (among == Among::Rail) d.op = ReduceOp::Sum;  // each contribution has its factor by then
     return d;
   }
-  std::size_t add(Among among, const CollectiveDesc& d, HierarchyMemory in, HierarchyMemory out, bool in_place,
-                  Needs needs) {
-    program_.steps.push_back({among, d, in, out, in_place, std::move(needs)});
+  std::size_t add(Among among, const CollectiveDesc& d, HierarchyMemory in, HierarchyMemory out, Needs needs) {
+    program_.steps.push_back({among, d, in, out, std::move(needs)});
     return program_.steps.size() - 1;
   }
   /// A step on `count` elements of `out` from `first` on.
   std::size_t add_within_out(Among among, Collective collective, std::uint64_t first, std::uint64_t count,
                              Needs needs) {
     const HierarchyMemory where = memory(Of::Out, first, count);
-    return add(among, describe(collective, count, among), where, where, true, std::move(needs));
+    return add(among, describe(collective, count, among), where, where, std::move(needs));
   }
-  /// Each rank of a host has its part of `parts * per_host_` elements of `out`; now it gets the parts of the others.
+  /// Gathers `part` elements of each rank of the host. They lie in `out` from `first` on, one part behind the other.
   void add_gather(std::uint64_t first, std::uint64_t part, Needs needs) {
     if (part == 0) return;
     add(Among::Host, describe(Collective::AllGather, part, Among::Host), memory(Of::Out, first + place_ * part, part),
-        memory(Of::Out, first, part * per_host_), true, std::move(needs));
+        memory(Of::Out, first, part * per_host_), std::move(needs));
   }
-  /// The pieces of `count` elements: [first, first + length). Only the last one is no multiple of the host's ranks.
+  /// Visits the pieces of a call by first element and length. The length of each but the last is a multiple of the
+  /// number of ranks on a host.
   template <class F>
   void for_each_piece(F&& visit) const {
     const std::uint64_t longest = std::max<std::uint64_t>(1, kRailPieceBytes / each_) * per_host_;
@@ -94,16 +94,16 @@ class Composer {
   const std::uint64_t per_host_;
   const std::size_t host_;
   const std::uint64_t place_;
-  const bool in_place_;
   const bool has_all_roles_;
   HierarchyProgram program_;
 };
 
-/// Within the host each rank gets the sums of a part. It adds those of the other hosts, and gathers all parts.
+/// Within the host each rank gets the sum of one part. It adds the sums of the other hosts, and gathers the other
+/// parts.
 void Composer::all_reduce() {
   const auto sum_all = [this](std::uint64_t first, std::uint64_t count) {
     const std::size_t summed = add(Among::Host, describe(Collective::AllReduce, count, Among::Host),
-                                   memory(Of::In, first, count), memory(Of::Out, first, count), in_place_, {});
+                                   memory(Of::In, first, count), memory(Of::Out, first, count), {});
     add_within_out(Among::Rail, Collective::AllReduce, first, count, {summed});
   };
   if (is_short()) return sum_all(0, desc_.count);
@@ -117,7 +117,7 @@ void Composer::all_reduce() {
     if (part > 0) {
       const std::uint64_t mine = first + place_ * part;
       const std::size_t summed = add(Among::Host, describe(Collective::ReduceScatter, part, Among::Host),
-                                     memory(Of::In, first, shared), memory(Of::Out, mine, part), in_place_, {});
+                                     memory(Of::In, first, shared), memory(Of::Out, mine, part), {});
       exchanged = add_within_out(Among::Rail, Collective::AllReduce, mine, part, {summed});
     }
     if (shared < length) sum_all(first + shared, length - shared);
@@ -129,13 +129,14 @@ void Composer::all_reduce() {
   add_gather(before, part_before, {last_before});
 }
 
-/// Each rank gets the blocks of its place on the other hosts, and then, host by host, those of the other places.
+/// Each rank gets the blocks of the ranks at its place on the other hosts. Then the ranks of a host gather these
+/// blocks, host by host.
 void Composer::all_gather() {
   const std::uint64_t n = desc_.count;
   const auto first_of = [&](std::size_t host) { return host * per_host_ * n; };
-  const auto gather_host = [&](std::size_t host, HierarchyMemory in, bool is_in_place, Needs needs) {
+  const auto gather_host = [&](std::size_t host, HierarchyMemory in, Needs needs) {
     add(Among::Host, describe(Collective::AllGather, n, Among::Host), in,
-        memory(Of::Out, first_of(host), per_host_ * n), is_in_place, std::move(needs));
+        memory(Of::Out, first_of(host), per_host_ * n), std::move(needs));
   };
   for (std::size_t h = 0; h < hosts_.ranks_on.size(); ++h) {
     program_.counts.push_back(n);
@@ -145,29 +146,30 @@ void Composer::all_gather() {
   between.counts = program_.counts;
   between.displacements = program_.displacements;
   const HierarchyMemory mine = memory(Of::In, 0, n);
-  const std::size_t exchanged =
-      add(Among::Rail, between, mine, memory(Of::Out, 0, n * hosts_.host_of.size()), in_place_, {});
-  gather_host(host_, mine, in_place_, {});
+  const std::size_t exchanged = add(Among::Rail, between, mine, memory(Of::Out, 0, n * hosts_.host_of.size()), {});
+  gather_host(host_, mine, {});
   for (std::size_t h = 0; h < hosts_.ranks_on.size(); ++h) {
-    if (h != host_) gather_host(h, memory(Of::Out, program_.displacements[h], n), true, {exchanged});
+    if (h != host_) gather_host(h, memory(Of::Out, program_.displacements[h], n), {exchanged});
   }
 }
 
-/// Within the host the sums for each rank of its place, on all hosts; then they go to these ranks.
+/// Within the host each rank sums the blocks for the ranks at its place on all hosts. Then these ranks exchange the
+/// sums.
 void Composer::reduce_scatter() {
   const std::uint64_t n = desc_.count;
   const std::uint64_t hosts = hosts_.ranks_on.size();
   Needs summed;
   for (std::uint64_t h = 0; h < hosts; ++h) {
     summed.push_back(add(Among::Host, describe(Collective::ReduceScatter, n, Among::Host),
-                         memory(Of::In, h * per_host_ * n, per_host_ * n), memory(Of::Scratch, h * n, n), false, {}));
+                         memory(Of::In, h * per_host_ * n, per_host_ * n), memory(Of::Scratch, h * n, n), {}));
   }
   add(Among::Rail, describe(Collective::ReduceScatter, n, Among::Rail), memory(Of::Scratch, 0, hosts * n),
-      memory(Of::Out, 0, n), false, std::move(summed));
+      memory(Of::Out, 0, n), std::move(summed));
   program_.scratch_bytes = hosts * n * each_;
 }
 
-/// Within the host a rank collects what its host sends to the ranks of its place; then one message for each host.
+/// Within the host each rank collects the blocks that the host sends to the ranks at its place. Then it sends one
+/// message to each of these ranks.
 void Composer::all_to_all() {
   const std::uint64_t n = desc_.count;
   const std::uint64_t of_host = per_host_ * n;
@@ -175,15 +177,15 @@ void Composer::all_to_all() {
   Needs collected;
   for (std::uint64_t h = 0; h < hosts; ++h) {
     collected.push_back(add(Among::Host, describe(Collective::AllToAll, n, Among::Host),
-                            memory(Of::In, h * of_host, of_host), memory(Of::Scratch, h * of_host, of_host), false,
-                            {}));
+                            memory(Of::In, h * of_host, of_host), memory(Of::Scratch, h * of_host, of_host), {}));
   }
   add(Among::Rail, describe(Collective::AllToAll, of_host, Among::Rail), memory(Of::Scratch, 0, hosts * of_host),
-      memory(Of::Out, 0, hosts * of_host), false, std::move(collected));
+      memory(Of::Out, 0, hosts * of_host), std::move(collected));
   program_.scratch_bytes = hosts * of_host * each_;
 }
 
-/// From the root to its host, from each rank there a part to the other hosts, and there to all ranks.
+/// The root sends to the ranks of its host. Each of them sends one part to the other hosts, whose ranks gather the
+/// parts.
 void Composer::broadcast() {
   const auto root = static_cast<std::size_t>(desc_.root);
   const auto root_host = static_cast<std::size_t>(hosts_.host_of[root]);
@@ -218,12 +220,12 @@ void Composer::broadcast() {
 
 }  // namespace
 
-HierarchyProgram hierarchy_program(const CollectiveDesc& desc, const HostsOfGroup& hosts, int rank, bool in_place) {
-  return Composer(desc, hosts, rank, in_place, false).compose();
+HierarchyProgram hierarchy_program(const CollectiveDesc& desc, const HostsOfGroup& hosts, int rank) {
+  return Composer(desc, hosts, rank, false).compose();
 }
 
 HierarchyProgram longest_hierarchy_program(const CollectiveDesc& desc, const HostsOfGroup& hosts) {
-  return Composer(desc, hosts, 0, false, true).compose();
+  return Composer(desc, hosts, 0, true).compose();
 }
 
 }  // namespace sinew

@@ -19,10 +19,11 @@ namespace {
 
 using Among = HierarchyStep::Among;
 
-/// A rank that passes blocks on holds no more than this for them. Longer calls go through the host in segments.
+/// The most device memory that a call may hold for blocks on their way through a rank. Other calls go through the host,
+/// in segments.
 constexpr std::size_t kMostScratch = 256 << 20;
 
-/// The steps of a program that take the same time: its pieces have them in common.
+/// Steps of a program for which this is equal take the same time. All pieces of a long call have such steps.
 using Alike = std::tuple<Among, Collective, std::uint64_t>;
 Alike alike(const HierarchyStep& step) { return {step.among, step.desc.collective, step.desc.count}; }
 
@@ -32,7 +33,7 @@ std::vector<int> ranks_of(const std::vector<int>& world_ranks, const std::vector
   return ranks;
 }
 
-/// Why hosts cannot be treated alike; empty: they can.
+/// Returns why the hosts cannot be treated alike. Empty: they can.
 std::string difference(const Facts& facts, const std::vector<int>& world_ranks, const HostsOfGroup& hosts) {
   if (!hosts.are_equal) {
     const auto [fewest, most] = std::ranges::minmax(hosts.ranks_on, {}, &std::vector<int>::size);
@@ -113,7 +114,8 @@ Availability HierarchyProspects::supports(const CollectiveDesc& desc) const {
   return Availability::yes();
 }
 
-/// The two groups work at the same time, each on one step after the other.
+/// The ranks of the host and those of the rail work at the same time. Each of the two groups takes one step after the
+/// other.
 Seconds HierarchyProspects::predict(const CollectiveDesc& desc) const {
   const HierarchyProgram program = longest_hierarchy_program(desc, hosts_);
   std::map<Alike, Seconds> known;

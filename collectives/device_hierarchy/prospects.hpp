@@ -16,7 +16,7 @@ namespace sinew {
 
 /// Tells what hierarchical calls on device memory can do in a group whose ranks are on several hosts, and how long they
 /// will take. All answers follow from Facts, so all ranks give the same ones.
-/// Cost: an answer selects for each step of the call.
+/// Cost: an answer makes a selection for each kind of step of the call.
 class SINEW_API HierarchyProspects final : public OffloadProspects {
  public:
   /// `facts` outlives this object. `world_ranks`: the group. `on_first_host`: prospects of the offloads that the ranks
@@ -30,13 +30,14 @@ class SINEW_API HierarchyProspects final : public OffloadProspects {
   CostSource source() const noexcept override { return source_; }
 
   const HostsOfGroup& hosts() const noexcept { return hosts_; }
-  /// From now on no call is supported, for this reason, unless there is one already.
+  /// Rejects all calls from now on, with this reason or an earlier one.
   void leave_out(std::string why) {
     if (left_out_.empty()) left_out_ = std::move(why);
   }
 
  private:
-  /// The selection of a step as if it was the only one. A step between hosts has `sharing` times its bytes.
+  /// Selects for one step. A step between hosts is taken for one of `sharing` times its bytes, because ranks share
+  /// NICs.
   Selection select(const HierarchyStep& step, double sharing) const;
 
   HostsOfGroup hosts_;

@@ -178,7 +178,7 @@ void expect_right(const CollectiveDesc& desc, const Layout& layout, bool in_plac
   std::vector<Words> inputs;
   for (std::size_t r = 0; r < ranks; ++r) {
     inputs.push_back(fill(memory[r], desc, r, ranks, in_place));
-    memory[r].program = hierarchy_program(desc, hosts, static_cast<int>(r), in_place);
+    memory[r].program = hierarchy_program(desc, hosts, static_cast<int>(r));
     memory[r].has_ended.assign(memory[r].program.steps.size(), false);
     memory[r].scratch.resize(memory[r].program.scratch_bytes / sizeof(Word));
   }
@@ -225,7 +225,7 @@ TEST(DeviceHierarchy, CutsLongCallsIntoPiecesThatOverlap) {
     ASSERT_NO_FATAL_FAILURE(expect_right(desc, kLayouts.front(), true, true));
   }
   const HierarchyProgram program =
-      hierarchy_program(desc_of(Collective::AllReduce, 2 * 2 * piece, 0), group_on(kLayouts.front().host_of), 0, false);
+      hierarchy_program(desc_of(Collective::AllReduce, 2 * 2 * piece, 0), group_on(kLayouts.front().host_of), 0);
   std::vector<std::string> order;
   for (const HierarchyStep& s : program.steps) {
     if (s.among == Among::Host) order.emplace_back(name_of(s.desc.collective));
