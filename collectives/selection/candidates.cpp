@@ -144,7 +144,7 @@ bool Candidates::apply_rules() {
     const bool applies = (rule.collective == "*" || rule.collective == name_of(desc_.collective)) &&
                          bytes_ >= rule.min_bytes && bytes_ <= rule.max_bytes;
     if (!applies) continue;
-    // Within a host there is no hierarchy of hosts. That includes the parts that a hierarchical call is made of.
+    // The rule is for groups that have a device hierarchy. The parts of a hierarchy have none.
     if (rule.algorithm == kDeviceHierarchy && !has(kDeviceHierarchy)) continue;
     const bool for_devices = serves_devices_only(rule.algorithm);
     if (for_devices && desc_.place.kind != MemoryKind::Device) continue;

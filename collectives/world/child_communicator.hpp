@@ -30,9 +30,9 @@ class ChildCommunicator final : public PartOfGroup {
   std::shared_ptr<CommunicatorState> state_;  // null: it has been closed
 };
 
-/// If the ranks have devices on several hosts, adds the offload DeviceHierarchy. Its parts get communicators where some
-/// call would choose it; else plans show it as rejected. All ranks call this function, before the first call on device
-/// memory.
+/// If the ranks have devices on several hosts, adds the offload DeviceHierarchy. If some call would choose it,
+/// communicators for its parts are made. Otherwise plans show it as rejected. All ranks call this function, before the
+/// first call on device memory.
 /// `all`: among the ranks of the communicator.
 /// Thread: takes the World's lock. Errors: those of the exchange.
 void add_device_hierarchy(CommunicatorState& state, const Exchange& all);

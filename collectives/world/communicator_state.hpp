@@ -103,7 +103,7 @@ struct CommunicatorState : Controlled {
   /// Returns an exchange among this communicator's ranks, made of its collectives.
   Exchange exchange(const CallOptions& options);
   std::size_t memory_bytes() const;
-  /// Leaves out the children, and what communicators share.
+  /// Does not count the children, and no memory that communicators share.
   std::size_t own_memory_bytes() const;
   /// Gives memory back to the World. Precondition: no call is in flight, or none can make progress any more.
   void release() noexcept;

@@ -19,7 +19,7 @@ std::string_view name_of(Codec codec) noexcept { return find_name(kCodecNames, c
 std::optional<Codec> codec_from_name(std::string_view name) noexcept { return find_value(kCodecNames, name); }
 
 /// A block decodes to nothing larger than it was, so the errors of int8 and f8e4m3 add up. The errors of halves grow
-/// with what they add to. The numbers of f8e4m3 are at most 32 scales apart, and 448 scales are the largest magnitude.
+/// with what they add to. The numbers of f8e4m3 are at most 32 apart, and the largest is 448, both times the scale.
 double coding_error(Codec codec, int codings, double magnitude) noexcept {
   switch (codec) {
     case Codec::None: return 0;

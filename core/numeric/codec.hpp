@@ -14,9 +14,9 @@ namespace sinew {
 /// F16:  each element as IEEE 754 binary16, rounded to nearest even.
 /// Int8: blocks of kScaledBlock elements, counted from the chunk's begin. The last one may be shorter. A block is one
 ///       f32 scale and a whole number from -127 to 127 for each element, which stands for itself times the scale. 127
-///       scales are the largest magnitude of the block.
-/// F8E4M3: blocks as those of Int8, with a float of 8 bits for each element (4 of exponent, 3 of mantissa). 448 scales
-///       are the largest magnitude of the block. Small elements of a block keep more digits than in Int8.
+///       times the scale is the largest magnitude of the block.
+/// F8E4M3: blocks as those of Int8, with a float of 8 bits for each element (4 of exponent, 3 of mantissa). 448 times
+///       the scale is the largest magnitude of the block. Small elements of a block keep more digits than in Int8.
 /// Layout: as above and little-endian, padded with zeros to whole words of 4 bytes.
 /// A finite element x decodes to a number that differs from it by at most
 ///   Bf16: |x| / 256, or 2^-134 where that is more; beyond the largest number of bf16 it is infinite;

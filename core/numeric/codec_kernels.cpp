@@ -86,7 +86,7 @@ struct Int8Store {
   static HWY_INLINE void store_one(Acc value, Raw* p) { *p = static_cast<Raw>(std::lrint(value)); }
 };
 
-/// Elements in numbers of scales.
+/// Elements divided by the scale.
 template <class Store>
 struct ScaledEncoded : Elements {
   using Codec = Store;
@@ -123,7 +123,7 @@ struct F8E4M3Values {
   HWY_INLINE float load_one(std::size_t i) const { return Float8E4M3Codec::load_one(from + i) * scale; }
 };
 
-/// A codec of blocks with a scale, which stand for numbers up to kLargest scales.
+/// A codec whose blocks have a scale. kLargest is its largest number.
 struct Int8Blocks {
   using Store = Int8Store;
   using Values = Int8Values;
@@ -176,7 +176,7 @@ HWY_NOINLINE std::int32_t largest_magnitude(const float* from, std::size_t count
 }
 
 constexpr std::int32_t kInfinityBits = 0x7f800000;
-/// A little less than 1 / kLargest, so that so many scales are never more than the largest magnitude: they might be
+/// A little less than 1 / kLargest. So kLargest times the scale is never more than the largest magnitude, and never
 /// infinite.
 template <class Blocks>
 constexpr float kScaleOfLargest = static_cast<float>((1.0 - 0x1p-22) / Blocks::kLargest);

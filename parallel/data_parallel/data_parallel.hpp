@@ -66,10 +66,10 @@ class SINEW_API DataParallel {
   /// values: one buffer for each parameter. The values are copied, and must be equal on all ranks along the row's axes.
   /// Collective over these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and
   /// one for reshard_axes.
-  /// Errors: as complete_parameters and plan_step. InvalidArgument for a wire that does not suit the gradients, for a
-  ///         `spread` along which the mesh has no group, and for a buffer of another length than its parameter.
-  ///         InvalidArgument on all ranks alike if ranks differ in rows, options or parameters; it names the first
-  ///         difference.
+  /// Errors: those of complete_parameters() and plan_step(). InvalidArgument for a wire that does not suit the
+  ///         gradients, for a `spread` along which the mesh has no group, and for a buffer of another length than its
+  ///         parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or parameters; it names the
+  ///         first difference.
   /// Cost:   a communicator of its own for each group along which it exchanges, and a hash of all values.
   DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                const DataRow& row, Allocate allocate, const DataParallelOptions& options = {},
@@ -96,7 +96,8 @@ class SINEW_API DataParallel {
   /// Errors: InvalidArgument if the parameter is sharded and its unit was not gathered.
   Buffer parameter(std::int32_t parameter);
   Buffer gradient(std::int32_t parameter);
-  /// The same as elements of the C++ type that stands for the dtype, such as double or BFloat16. In host memory.
+  /// Returns the same memory as elements of T, such as double or BFloat16. T must be the type of the dtype, and the
+  /// memory must be the host's.
   /// Errors: as above. InvalidArgument for another type.
   template <class T>
   std::span<T> parameter(std::int32_t number) {
@@ -152,7 +153,7 @@ class SINEW_API DataParallel {
   /// Errors: InvalidArgument outside forward_only(), and for units whose after_forward was not called, naming them.
   void finish_forward();
 
-  /// As they were given, with all members that follow from others.
+  /// The parameters as complete_parameters() makes them.
   const std::vector<DataParameter>& parameters() const noexcept;
   Mesh& mesh() const noexcept;
   /// The order of the calls of a step, for other objects that have a call in it.

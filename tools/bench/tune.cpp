@@ -86,8 +86,8 @@ class Tuning {
   }
 
  private:
-  /// Changes `config` so that the calls can only go this way. Offloads of devices keep all transports beside them,
-  /// since the library itself sends messages. Without an offload, device memory goes through the host.
+  /// Changes `config` so that calls can only take this way. If an offload of devices is timed, all transports stay
+  /// open, because the library sends messages of its own. Without an offload, device memory goes through the host.
   void restrict(Config& config, const Way& way, const std::vector<Job>& jobs) const {
     if (!options_.on_device || way.algorithm == kStaged) config.transports = parts_of(way.transport);
     if (way.algorithm == kStaged) return;
