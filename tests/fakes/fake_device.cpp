@@ -396,8 +396,8 @@ void Device::copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, 
   if (rows == 0 || row_bytes == 0) throw Error(Code::System, "fake device: a copy of nothing");
   const MemoryKind source = place_of(from.data).kind;
   const MemoryKind target = place_of(to.data).kind;
-  if (source == MemoryKind::Device && target == MemoryKind::PinnedHost) copied_.to_host += row_bytes * rows;
-  if (source == MemoryKind::PinnedHost && target == MemoryKind::Device) copied_.from_host += row_bytes * rows;
+  if (source == MemoryKind::Device && target == MemoryKind::PinnedHost) to_host_ += row_bytes * rows;
+  if (source == MemoryKind::PinnedHost && target == MemoryKind::Device) from_host_ += row_bytes * rows;
   try {
     std::byte* dst = bytes_of(to.data, (rows - 1) * to_pitch + row_bytes);
     const std::byte* src = bytes_of(from.data, (rows - 1) * from_pitch + row_bytes);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -65,7 +66,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
     std::uint64_t to_host = 0;
     std::uint64_t from_host = 0;
   };
-  Copied copied() const noexcept { return copied_; }
+  Copied copied() const noexcept { return {to_host_.load(), from_host_.load()}; }
   /// Runs a graph on the stream.
   void replay(const Graph& graph, StreamRef stream);
 
@@ -94,7 +95,8 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   int devices_;
   int compute_capability_;
   std::string failure_;
-  Copied copied_;
+  std::atomic<std::uint64_t> to_host_{0};  // atomic: libcuda.so.1 of the tests has one object for all ranks
+  std::atomic<std::uint64_t> from_host_{0};
 };
 
 }  // namespace sinew::fake
