@@ -24,10 +24,6 @@ if(SINEW_BUILD_TOOLS)
   pkg_check_modules(cli11 QUIET IMPORTED_TARGET CLI11)
   list(APPEND needed cli11:libcli11-dev)
 endif()
-if(SINEW_BUILD_EXAMPLES)
-  pkg_check_modules(openblas QUIET IMPORTED_TARGET openblas)
-  list(APPEND needed openblas:libopenblas-dev)
-endif()
 
 # Everything that is missing, in one message.
 set(missing "")

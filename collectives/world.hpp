@@ -33,7 +33,7 @@ struct WorldOptions {
   Threads threads = Threads::Single;
   Config config = Config::from_environment();
   /// The job's secret, by which connections between processes authenticate. Empty: all ranks must be on one host.
-  Bytes secret;
+  Bytes secret{};
   /// This rank's accelerator. Below 0: the rank's number among the ranks of its host, modulo the number of devices.
   int device = -1;
   DeviceRuntime* device_runtime = nullptr;  ///< used instead of CUDA's, and outlives the World; null: CUDA's
@@ -44,12 +44,12 @@ struct WorldOptions {
 
 /// The state of a transport on this rank.
 struct TransportStatus {
-  std::string name;
-  bool ok = false;         ///< true if the transport can be used
-  std::string reason;      ///< if not ok, why; otherwise the NIC by which its messages leave the host
-  std::string no_device;   ///< why messages of device memory go through the host here, although other ranks need not
-  std::string offload;     ///< why it has no offload; empty: it has one
-  std::string left_alone;  ///< why a World uses it only when it is asked for by name; empty: it does not need that
+  std::string name{};
+  bool ok = false;           ///< true if the transport can be used
+  std::string reason{};      ///< if not ok, why; otherwise the NIC by which its messages leave the host
+  std::string no_device{};   ///< why messages of device memory go through the host here, although other ranks need not
+  std::string offload{};     ///< why it has no offload; empty: it has one
+  std::string left_alone{};  ///< why a World uses it only when it is asked for by name; empty: it does not need that
 };
 
 /// The processes or threads of one job, and everything that is made for them. A process may have several Worlds. A

@@ -22,16 +22,16 @@ namespace sinew {
 
 /// A network interface, under each of the names that libraries use for it. All names are empty if there is none.
 struct NicName {
-  std::string interface;     ///< such as "ib0"; "mlx5_0:1" for an RDMA port without an interface
-  std::string rdma_device;   ///< such as "mlx5_0"; empty: it has no RDMA
-  std::string pci;           ///< such as "0000:5e:00.0"; empty: unknown, or the interface is virtual
-  std::string why;           ///< why this NIC was taken, such as "PIX from gpu:0"
-  bool one_network = false;  ///< true if the NICs of all ranks of the job are in one IPv4 network
+  std::string interface {};   ///< such as "ib0"; "mlx5_0:1" for an RDMA port without an interface
+  std::string rdma_device{};  ///< such as "mlx5_0"; empty: it has no RDMA
+  std::string pci{};          ///< such as "0000:5e:00.0"; empty: unknown, or the interface is virtual
+  std::string why{};          ///< why this NIC was taken, such as "PIX from gpu:0"
+  bool one_network = false;   ///< true if the NICs of all ranks of the job are in one IPv4 network
 };
 
 /// The NIC by which messages leave a host, as a module has chosen it.
 struct NicChoice {
-  std::string text;  ///< the NIC and the reason; empty: there was nothing to choose
+  std::string text{};  ///< the NIC and the reason; empty: there was nothing to choose
   /// True if it is FabricContext::nic. Then only ranks with the same nearest NIC share it.
   bool is_nearest = false;
 };
@@ -43,7 +43,7 @@ struct FabricContext {
   int size = 1;
   std::uint8_t generation = 0;
   HostPeers& host;        ///< the ranks of this host: their shared memory, process ids and wake-ups
-  Bytes secret;           ///< the job's secret; both ends of a connection authenticate with it (HMAC)
+  Bytes secret{};         ///< the job's secret; both ends of a connection authenticate with it (HMAC)
   std::string host_id{};  ///< ranks with equal ids are on one host and reach each other by loopback
   Config config{};
   DeviceRuntime* device_runtime = nullptr;  ///< null: no accelerator
@@ -57,7 +57,7 @@ inline constexpr int kOffloadRounds = 2;
 
 /// The arguments by which an offload is made.
 struct OffloadContext {
-  Group group;
+  Group group{};
   const Exchange& exchange;       ///< among the group, for kOffloadRounds rounds at most
   const Bytes& facts;             ///< the result of measure() on some pair, equal on all ranks; empty: none
   std::vector<int> numa_nodes{};  ///< the NUMA node of each rank, equal on all ranks; -1: bound to none; empty: unknown

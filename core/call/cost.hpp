@@ -38,15 +38,15 @@ struct CostCurve {
 /// Whether a transport leads from here to a peer: a curve, or the reason why not.
 struct Reach {
   bool ok = false;
-  std::string reason;    ///< why not; empty where ok
-  CostCurve cost;        ///< where ok
-  std::string resource;  ///< what the cost shares: "memory", "eth0", ...; two links that name the same one compete
+  std::string reason{};    ///< why not; empty where ok
+  CostCurve cost{};        ///< where ok
+  std::string resource{};  ///< what the cost shares: "memory", "eth0", ...; two links that name the same one compete
 };
 
 /// Whether something can be used here; `reason` says why not, for a person.
 struct Availability {
   bool ok = false;
-  std::string reason;
+  std::string reason{};
 
   static Availability yes() { return {true, {}}; }
   static Availability no(std::string why) { return {false, std::move(why)}; }

@@ -13,9 +13,9 @@ namespace sinew::parallel {
 
 /// The contents of a checkpoint without its data.
 struct CheckpointContents {
-  CheckpointMetadata metadata;
+  CheckpointMetadata metadata{};
   int ranks = 0;  ///< the number of ranks that saved the checkpoint
-  std::vector<CheckpointItem> items;
+  std::vector<CheckpointItem> items{};
 };
 
 /// Reads the index of a checkpoint.
@@ -25,8 +25,8 @@ SINEW_API CheckpointContents read_contents(const std::string& folder);
 
 /// The result of load_checkpoint.
 struct Loaded {
-  CheckpointMetadata metadata;
-  std::vector<std::string> unread;  ///< items of the checkpoint of which no rank wanted any part
+  CheckpointMetadata metadata{};
+  std::vector<std::string> unread{};  ///< items of the checkpoint of which no rank wanted any part
 };
 
 /// Fills the buffers of the wanted parts, from a checkpoint of any layout and number of ranks. Collective. Each rank

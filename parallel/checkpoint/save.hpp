@@ -30,7 +30,7 @@ struct SaveOptions {
   /// only.
   /// Errors: if it throws, the World ends (Communicator::abort_world_by_exception), and the call that reached the stage
   ///         throws the same exception. For Written that call is finish().
-  std::function<void(SaveStage)> reached;
+  std::function<void(SaveStage)> reached{};
 };
 
 /// Saves what all ranks hold as `folder`/step-000123: a file for each rank, and index.json (docs/checkpoints.md).

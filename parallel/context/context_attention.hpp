@@ -21,9 +21,9 @@ namespace sinew::parallel {
 /// The attention of a context-parallel group. Rank r of the group has number r % sharing among the ranks that share
 /// heads, and number r / sharing in a ring. Sharing heads alone is Ulysses. A ring alone is ring attention.
 struct ContextShape {
-  AttentionHeads heads;  ///< for a rank's tokens
-  SequenceCut cut;       ///< of all ranks of the group
-  int sharing = 1;       ///< ranks that share heads; divides the ranks of the cut
+  AttentionHeads heads{};  ///< for a rank's tokens
+  SequenceCut cut;         ///< of all ranks of the group
+  int sharing = 1;         ///< ranks that share heads; divides the ranks of the cut
   std::int64_t sequences = 1;
   /// Sums do not depend on the number of ranks: InvariantAttention takes the place of the ring, without sinks. Each
   /// head of keys and values must be on one rank only.

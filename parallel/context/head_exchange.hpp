@@ -14,8 +14,8 @@ namespace sinew::parallel {
 
 /// The positions of a sequence that each member of a group has, and the heads that each member gets.
 struct HeadExchangeShape {
-  std::vector<std::vector<Rows>> pieces;  ///< positions by member, as SequenceCut
-  std::vector<Rows> heads;                ///< by member; several may have the same head
+  std::vector<std::vector<Rows>> pieces{};  ///< positions by member, as SequenceCut
+  std::vector<Rows> heads{};                ///< by member; several may have the same head
   std::int64_t all_heads = 0;
   std::int64_t head_width = 1;
   std::int64_t sequences = 1;

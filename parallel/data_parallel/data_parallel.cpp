@@ -28,9 +28,9 @@ namespace {
 
 /// Returns a function that copies parts of parameters out of `values`, which are whole parameters.
 InitialValues copies_of(std::span<const ConstBuffer> values) {
-  return [values](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
-    const std::size_t element = into.bytes / static_cast<std::size_t>(last - first);
-    std::memcpy(into.data, values[at(parameter)].data + static_cast<std::size_t>(first) * element, into.bytes);
+  return [values](const InitialPart& part) {
+    const std::size_t begin = static_cast<std::size_t>(part.first) * size_of(part.parameter.dtype);
+    std::memcpy(part.into.data, values[at(part.number)].data + begin, part.into.bytes);
   };
 }
 
@@ -254,9 +254,9 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
   require_no_fault(mesh, axes, fault, call);
   require_equal_parameters(mesh, axes, text_of(row, options), parameters, start.values, call);
   Communicator* const ranks = &mesh.along(axes.front());
-  const InitialValues initial = [&](std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into) {
-    const auto doing = [&] { return fmt::format("initial values of '{}'", state_->parameters[at(parameter)].path); };
-    run_user_code(*ranks, doing, [&] { start.initial(parameter, first, last, into); });
+  const InitialValues initial = [&](const InitialPart& part) {
+    const auto doing = [&] { return fmt::format("initial values of '{}'", part.parameter.path); };
+    run_user_code(*ranks, doing, [&] { start.initial(part); });
   };
   Allocate guarded = [ranks, allocate = std::move(allocate)](std::size_t bytes) {
     const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };

@@ -23,9 +23,9 @@
 #include <sinew/parallel/data_parallel/memory/held_memory.hpp>
 #include <sinew/parallel/data_parallel/memory/owned_part.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 

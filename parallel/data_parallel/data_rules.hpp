@@ -7,9 +7,9 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {

@@ -7,8 +7,8 @@
 
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
 namespace sinew::parallel {
 

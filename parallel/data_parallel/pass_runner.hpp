@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 
 namespace sinew::parallel {

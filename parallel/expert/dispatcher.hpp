@@ -31,7 +31,7 @@ SINEW_API std::string_view name_of(DispatchKind kind) noexcept;
 
 /// The shape of the data that a dispatcher carries.
 struct DispatchShape {
-  std::string name;  ///< as errors show it: "blocks.3.experts"
+  std::string name{};  ///< as errors show it: "blocks.3.experts"
   std::int64_t experts = 1;
   std::int64_t top_k = 1;
   std::int64_t width = 1;                       ///< elements of a token
@@ -76,7 +76,7 @@ struct ExpertRanks {
   Communicator* experts = nullptr;  ///< the ranks over which experts are spread (ep); if it is empty, this rank has all
   /// The ranks that share each expert (etp). Each of them gets the tokens of all. null: experts are not shared.
   Communicator* tensor = nullptr;
-  std::vector<int> hosts;  ///< the host of each rank of `experts`; empty: all ranks are on one host
+  std::vector<int> hosts{};  ///< the host of each rank of `experts`; empty: all ranks are on one host
 };
 
 /// Makes a dispatcher. If ranks share experts (etp), rows() has the rows of all these ranks, and each of them passes

@@ -19,7 +19,7 @@ SINEW_API std::string_view name_of(RouterScore score) noexcept;
 
 /// The options of a router.
 struct RouterShape {
-  std::string name;  ///< as errors show it: "blocks.3.router"
+  std::string name{};  ///< as errors show it: "blocks.3.router"
   std::int64_t experts = 1;
   std::int64_t top_k = 1;
   RouterScore score = RouterScore::Softmax;
@@ -41,9 +41,9 @@ struct RouterShape {
 template <class T>
 struct Routed {
   Routing<T> routing;
-  std::vector<std::int32_t> chosen;  ///< [tokens, top_k], before any assignment is dropped
-  std::vector<T> logits, scores;     ///< [tokens, experts]
-  double z_loss = 0;                 ///< of all tokens, multiplied by its coefficient
+  std::vector<std::int32_t> chosen{};  ///< [tokens, top_k], before any assignment is dropped
+  std::vector<T> logits{}, scores{};   ///< [tokens, experts]
+  double z_loss = 0;                   ///< of all tokens, multiplied by its coefficient
 };
 
 /// Chooses the top_k experts of each token by their scores. If scores are equal, the lower number wins. A bias may be

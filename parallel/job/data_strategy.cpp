@@ -37,11 +37,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
     samples = "shard-replica";
   }
   std::vector<std::string> groups = axes;
-  groups.emplace_back("tp");
-  if (config.layout.pp > 1) {
-    groups.emplace_back("pp");
-    groups.emplace_back("tp-pp");
-  }
+  for (const char* group : {"tp", "pp", "tp-pp"}) groups.emplace_back(group);
   const std::string sharers = two_levels ? "cp0" : "", ring = two_levels ? "cp1" : "cp";
   for (const std::string& group : {sharers, ring, two_levels ? context : ""}) {
     if (!group.empty()) groups.push_back(group);

@@ -37,21 +37,21 @@ struct EngineFacts {
   std::int64_t most_cp = 1;             ///< parts that a sample can be cut into: positions of a sequence
   bool sequence_parallel = false;       ///< it can cut rows between layers
   /// The parameters of a rank at that place, with the number of elements that the rank has.
-  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters;
+  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters{};
   /// The most bytes of activations and scratch in a pass over so many samples. Empty: unknown, counts as 0.
-  std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes;
+  std::function<std::size_t(const JobConfig&, std::int64_t samples, const RankPlace&)> activation_bytes{};
   /// Whatever else must be the same on all ranks, such as the model's shape and the data. It is compared before
   /// anything is made.
-  std::string identity;
+  std::string identity{};
   /// true: the engine gathers parameters and sums gradients stage by stage when a schedule says so.
   bool takes_stage_actions = false;
-  std::string outer_unit;  ///< DataOptions::outer_unit, for a model without a pipeline
+  std::string outer_unit{};  ///< DataOptions::outer_unit, for a model without a pipeline
   InvariantFacts invariant{};
   std::int64_t experts = 0;   ///< the number of experts in a layer that has experts; 0: no layer has experts
   std::int64_t most_etp = 1;  ///< the most parts into which an expert can be cut
   /// As `parameters`, for experts. Experts are spread over ep. Each of them is cut along etp, and has copies along edp.
   /// If there are experts, `parameters` returns dense parameters only.
-  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> expert_parameters;
+  std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> expert_parameters{};
 };
 
 }  // namespace sinew::parallel

@@ -45,13 +45,14 @@ class SINEW_API Job {
   Communicator& summing();
   /// The ranks that share layers.
   Communicator& tensor() { return mesh_->along("tp"); }
-  /// The ranks that share heads of a sample (Ulysses). ring(): the ranks with the same heads. context(): both together.
+  /// The ranks that share heads of a sample (Ulysses). It is empty if cp has one level, which ContextAttention takes as
+  /// a group of one rank. ring(): the ranks with the same heads. context(): both together.
   Communicator& head_sharers() { return head_sharers_.empty() ? alone_ : mesh_->along(head_sharers_); }
   Communicator& ring() { return mesh_->along(ring_); }
   /// Both together.
   Communicator& context() { return mesh_->along(context_axes_); }
-  /// The stages of this rank's pipeline. Empty if there is one stage.
-  Communicator& pipeline() { return config_.layout.pp > 1 ? mesh_->along("pp") : alone_; }
+  /// The ranks of this rank's pipeline.
+  Communicator& pipeline() { return mesh_->along("pp"); }
   /// This rank's place among the ranks that share layers, samples, depth and experts.
   RankPlace place() const;
   /// Returns whether the engine has experts. The functions below about experts may be called only then.

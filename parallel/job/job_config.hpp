@@ -36,7 +36,7 @@ struct ProvedSchedule;
 /// One configuration of a training job, as its user states it. job_rules.hpp says what is wrong with it.
 /// Units: batches in samples (sequences).
 struct JobConfig {
-  LayoutSizes layout;
+  LayoutSizes layout{};
   int zero = 0;                    ///< 0: ddp; 1, 2, 3: what data-parallel ranks shard
   bool sequence_parallel = false;  ///< tensor-parallel ranks also share rows between layers
   bool decomposed = false;         ///< rows are sent while others are multiplied (LinearShape::decomposed)
@@ -47,7 +47,7 @@ struct JobConfig {
   std::shared_ptr<const ProvedSchedule> proved{};
   /// The number of copies of the shards that data-parallel ranks hold (hsdp). 1: sharded over all of them.
   int replicas = 1;
-  Precision precision;
+  Precision precision{};
   std::int64_t global_batch = 16;  ///< of one step, all ranks together
   std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch
   Recompute recompute = Recompute::None;

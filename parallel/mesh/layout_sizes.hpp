@@ -15,7 +15,7 @@ struct LayoutSizes {
   int etp = 1;  ///< tensor, inside an expert
   std::string order = "tp-cp-ep-dp-pp";
   /// Levels of hierarchical context parallelism, innermost first. Their product is cp. Empty: one level.
-  std::vector<int> cp_levels;
+  std::vector<int> cp_levels{};
   friend bool operator==(const LayoutSizes&, const LayoutSizes&) = default;
 };
 

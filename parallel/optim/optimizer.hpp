@@ -23,9 +23,9 @@ namespace sinew::parallel {
 struct StatePart {
   std::int32_t parameter = 0;
   std::int64_t first = 0, last = 0;
-  std::string kind;
+  std::string kind{};
   DType dtype = DType::F32;
-  Buffer values;
+  Buffer values{};
 };
 
 /// Updates the parts of parameters that this rank owns. Its state is therefore sharded as the row says.
@@ -63,7 +63,7 @@ class SINEW_API Optimizer {
   struct Slot {
     std::int32_t parameter;
     std::int64_t first, last;
-    DType dtype;
+    DType dtype{};
     std::size_t offset;  // of its state, in bytes
   };
 

@@ -56,7 +56,23 @@ std::size_t held_by(const PipelineStep& step, const std::vector<std::int64_t>& b
   return static_cast<std::size_t>(held);
 }
 
+[[noreturn]] void refuse_to_split(const char* part, std::int32_t stage) {
+  throw Error(
+      Code::InvalidArgument,
+      fmt::format("pipeline: the schedule has {} of stage {} apart, which the engine does not implement; expected "
+                  "an engine with input_gradient() and weight_gradient(), or a schedule such as 1f1b",
+                  part, stage));
+}
+
 }  // namespace
+
+std::size_t StageEngine::input_gradient(std::int32_t stage, std::int32_t /*micro_batch*/, ConstBuffer /*dout*/,
+                                        Buffer /*din*/) {
+  refuse_to_split("the input gradient", stage);
+}
+void StageEngine::weight_gradient(std::int32_t stage, std::int32_t /*micro_batch*/) {
+  refuse_to_split("the weight gradient", stage);
+}
 
 PipelineRunner::PipelineRunner(CallGroup ranks, PipelineSchedule schedule, StageEngine& engine,
                                const std::vector<StepProtocol*>& steps)
@@ -85,7 +101,8 @@ PipelineRunner::PipelineRunner(CallGroup ranks, PipelineSchedule schedule, Stage
     numbers_.push_back(is_in_graph ? by_name.at(to_string(action)) : Numbers{});
   }
   for (StepProtocol* step : steps)
-    steps_.push_back({step, step->join_as_pipeline([this] { ranks_->abort_world_by_exception({}); })});
+    steps_.push_back(
+        {step, step->join_as_pipeline([this] { ranks_->abort_world_by_exception({}); }, schedule_.forward_only)});
 }
 
 std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,

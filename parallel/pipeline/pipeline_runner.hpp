@@ -25,7 +25,7 @@ namespace sinew::parallel {
 /// Shape:    `in` is the output of the previous stage, and `din` its gradient; both are empty for the first stage.
 ///           `out` is the output of this stage, and `dout` its gradient; both are empty for the last stage.
 /// Lifetime: buffers are valid during the call.
-class StageEngine {
+class SINEW_API StageEngine {
  public:
   virtual ~StageEngine() = default;
 
@@ -36,9 +36,11 @@ class StageEngine {
   virtual std::size_t forward(std::int32_t stage, std::int32_t micro_batch, ConstBuffer in, Buffer out) = 0;
   /// Returns the number of bytes that it has written, which is output_bytes of the previous stage.
   virtual std::size_t backward(std::int32_t stage, std::int32_t micro_batch, ConstBuffer dout, Buffer din) = 0;
-  /// input_gradient() and weight_gradient() are the two parts of backward(), for schedules that have them apart.
-  virtual std::size_t input_gradient(std::int32_t stage, std::int32_t micro_batch, ConstBuffer dout, Buffer din) = 0;
-  virtual void weight_gradient(std::int32_t stage, std::int32_t micro_batch) = 0;
+  /// input_gradient() and weight_gradient() are the two parts of backward(), for schedules that have them apart. Only
+  /// such a schedule calls them.
+  /// Errors: InvalidArgument if the engine does not override them.
+  virtual std::size_t input_gradient(std::int32_t stage, std::int32_t micro_batch, ConstBuffer dout, Buffer din);
+  virtual void weight_gradient(std::int32_t stage, std::int32_t micro_batch);
   /// Makes activations again, before backward. An engine that does this in backward() need not override it.
   virtual void recompute(std::int32_t /*stage*/, std::int32_t /*micro_batch*/) {}
   /// unshard(), reshard() and reduce() act on the parameters of a stage, when the schedule says so.
@@ -50,8 +52,10 @@ class StageEngine {
 /// Runs a pipeline over the ranks of a communicator. Each rank takes its actions of a schedule that was proved.
 /// Messages are sent and received while the engine computes.
 /// `steps`: the protocols of all DataParallels whose passes the stages make (DataParallel::protocol). In each pass of
-/// such a step, run() must be called once, before gradients are reported. If the pipeline or one of the steps ends, the
-/// others end too.
+/// such a step, run() must be called once, before gradients are reported. A runner with a forward-only schedule
+/// (forward_only() of passes.hpp) runs within DataParallel::forward_only() instead, and calls forward() of the stages,
+/// and unshard() and reshard() if the schedule has these. Several runners may share ranks and stages. If the pipeline
+/// or one of the steps ends, the others end too.
 /// Thread:   the World's. With Threads::Multiple messages go on between calls.
 /// Lifetime: ends before ranks, engine and steps.
 /// Errors:   the constructor throws InvalidArgument on all ranks if prove() refuses the schedule; the text has the

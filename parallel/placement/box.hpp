@@ -11,7 +11,7 @@ namespace sinew::parallel {
 
 /// Half-open ranges of a tensor's indices, one for each dimension. A box without dimensions is one element.
 struct Box {
-  std::vector<std::int64_t> first, last;
+  std::vector<std::int64_t> first{}, last{};
 
   std::int64_t extent(std::size_t dim) const noexcept { return last[dim] - first[dim]; }
   SINEW_API std::int64_t elements() const noexcept;

@@ -23,7 +23,7 @@ struct Replicate {
 /// offsets empty: parts are as even as possible. Part i of P of n rows is [i*n/P, (i+1)*n/P).
 struct Shard {
   int dim = 0;
-  std::vector<std::int64_t> offsets;
+  std::vector<std::int64_t> offsets{};
   friend bool operator==(const Shard&, const Shard&) = default;
 };
 
@@ -47,8 +47,8 @@ SINEW_API std::string to_string(const Placement& placement);
 class SINEW_API Placements {
  public:
   struct Entry {
-    std::string axis;
-    Placement placement;
+    std::string axis{};
+    Placement placement{};
     friend bool operator==(const Entry&, const Entry&) = default;
   };
 

@@ -17,10 +17,10 @@ namespace sinew::parallel {
 /// The facts about a tensor that all ranks know.
 /// Shape: `shape` is that of the whole tensor, row-major. {} is a scalar.
 struct TensorSpec {
-  std::string name;
+  std::string name{};
   DType dtype = DType::F32;
-  std::vector<std::int64_t> shape;
-  Placements placements;
+  std::vector<std::int64_t> shape{};
+  Placements placements{};
 
   SINEW_API std::int64_t elements() const noexcept;
   /// "'w1' (f32 [8, 1024])"

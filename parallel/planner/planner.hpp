@@ -24,9 +24,9 @@ namespace sinew::parallel {
 /// The time of a step, by what it is spent on. All parts except compute, again and optimizer are exposed: the rank does
 /// not compute meanwhile.
 struct PlannedTime {
-  PassTime passes;     ///< all microbatches of the rank of a pipeline that is busy longest
+  PassTime passes{};   ///< all microbatches of the rank of a pipeline that is busy longest
   Seconds bubble = 0;  ///< the time in which that rank waits for other stages, and for messages
-  DataTimes data;
+  DataTimes data{};
 
   Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
   /// The exposed time of all exchanges.
@@ -38,9 +38,9 @@ struct PlannedTime {
 
 /// A layout with its memory and its time.
 struct PlannedLayout {
-  JobConfig config;
-  PlannedMemory memory;  ///< of the rank that takes most
-  PlannedTime time;
+  JobConfig config{};
+  PlannedMemory memory{};  ///< of the rank that takes most
+  PlannedTime time{};
 };
 
 /// Judges and predicts layouts for one question. Results that several layouts share are computed once.

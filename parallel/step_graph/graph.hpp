@@ -21,17 +21,17 @@ using TensorId = std::int32_t;
 /// A tensor that a step communicates: a parameter or a gradient. A path such as "blocks.3.attention.weight" says to
 /// which layer and block it belongs. A gradient has a name of its own.
 struct StepTensor {
-  std::string name;
-  std::string path;
+  std::string name{};
+  std::string path{};
   DType dtype = DType::F32;
   std::int64_t elements = 0;  ///< of the whole tensor
   /// For a gradient, the dtype of its parameter. Tensors that are sent together lie beside each other only if they
   /// agree in it.
   DType beside = DType::F32;
   /// The shape of the whole tensor, if computes read or write it.
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape{};
   /// The placements in which ranks hold the tensor, if computes read or write it.
-  Placements placements;
+  Placements placements{};
 
   std::int64_t bytes() const noexcept { return elements * static_cast<std::int64_t>(size_of(dtype)); }
 };
@@ -70,23 +70,23 @@ constexpr bool is_exchange(NodeKind kind) noexcept {
 /// Along a label that `whole` does not name, the compute treats each place by itself, except for sums. So ranks may
 /// share the work along this label.
 struct ComputeRule {
-  std::string labels;
-  std::string function;             ///< what the engine does besides products and sums; empty: nothing
-  std::string whole;                ///< labels that must not be cut: "o" of a norm over a row
-  std::vector<std::size_t> linear;  ///< operands in each of which the compute is linear; one of them may be Partial
+  std::string labels{};
+  std::string function{};             ///< what the engine does besides products and sums; empty: nothing
+  std::string whole{};                ///< labels that must not be cut: "o" of a norm over a row
+  std::vector<std::size_t> linear{};  ///< operands in each of which the compute is linear; one of them may be Partial
   /// Extents of labels that do not follow from shapes.
-  std::vector<std::pair<char, std::int64_t>> extents;
+  std::vector<std::pair<char, std::int64_t>> extents{};
 };
 
 /// One node of a graph.
 struct Node {
   NodeKind kind = NodeKind::Gate;
   /// For gates, signals and computes: the name that the engine uses.
-  std::string name;
+  std::string name{};
   /// For exchanges: the tensors that are sent together. For a Wait: those of its exchange.
-  std::vector<TensorId> tensors;
+  std::vector<TensorId> tensors{};
   /// For exchanges: the group of the mesh. For a Free: the ranks that keep a whole between them.
-  std::string axes;
+  std::string axes{};
   /// For exchanges and waits: the number of the exchange, unique in the graph.
   std::int32_t exchange = -1;
   /// For signals: how many reports make the signal. A parameter that is used twice has two.
@@ -97,8 +97,8 @@ struct Node {
   /// wait or free of this tensor has ended.
   TensorId room_of = -1;
   /// The tensors that the node reads, for computes, for splits, and for exchanges that make one tensor from another.
-  std::vector<TensorId> operands;
-  ComputeRule rule;        ///< of computes
+  std::vector<TensorId> operands{};
+  ComputeRule rule{};      ///< of computes
   std::int32_t peer = -1;  ///< of messages: a rank of the group
   std::int32_t match = 0;  ///< of messages: equal at both ends
 };
@@ -115,8 +115,8 @@ struct Node {
 /// Passes (step_graph/passes/passes.hpp) turn graphs into better ones. StepRunner runs graphs.
 /// Source: traces and their passes as in Lightning Thunder's distributed transforms.
 struct StepGraph {
-  std::vector<StepTensor> tensors;
-  std::vector<Node> nodes;
+  std::vector<StepTensor> tensors{};
+  std::vector<Node> nodes{};
 
   /// Bytes of the whole tensors that an exchange moves or a Free gives back.
   SINEW_API std::int64_t bytes(const Node& node) const noexcept;

@@ -48,8 +48,9 @@ std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_optimizer() {
   return member;
 }
 
-std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void()> end_world) {
-  auto member = std::make_shared<Member>(Member{.end_world = std::move(end_world)});
+std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void()> end_world,
+                                                                     bool forward_only) {
+  auto member = std::make_shared<Member>(Member{.end_world = std::move(end_world), .forward_only = forward_only});
   pipelines_.push_back(member);
   return member;
 }
@@ -129,6 +130,10 @@ void StepProtocol::close(std::int32_t gradient) noexcept {
 void StepProtocol::run(Member& pipeline) {
   require_pass([] { return std::string(kRunCall); }, false);
   if (pipeline.last == passes_) refuse(kRunCall, "it was called in this pass already");
+  if (pipeline.forward_only && kind_ != PassKind::ForwardOnly)
+    refuse(kRunCall, "the schedule of this pipeline is forward-only, expected within forward_only()");
+  if (!pipeline.forward_only && kind_ == PassKind::ForwardOnly)
+    refuse(kRunCall, "within forward_only() a pipeline runs a forward-only schedule: forward_only() of passes.hpp");
   pipeline.last = passes_;
 }
 
@@ -270,7 +275,7 @@ bool StepProtocol::waits_for_pipeline() const noexcept {
   return kind_ != PassKind::ForwardOnly &&
          std::ranges::any_of(pipelines_, [this](const std::weak_ptr<Member>& pipeline) {
            const auto alive = pipeline.lock();
-           return alive && alive->last != passes_;
+           return alive && !alive->forward_only && alive->last != passes_;
          });
 }
 

@@ -36,19 +36,19 @@ class SINEW_API StepProtocol {
  public:
   /// A unit of the model, which runs as one.
   struct Unit {
-    std::string name;
+    std::string name{};
     bool is_outer = false;  ///< begins before all other units, forward and backward
   };
   /// A parameter's gradient.
   struct Gradient {
-    std::string path;
+    std::string path{};
     std::int32_t unit = 0;
     std::int32_t uses = 1;  ///< how many reports it has in a pass
   };
   /// The facts that decide which calls are due.
   struct Shape {
-    std::vector<Unit> units;
-    std::vector<Gradient> gradients;
+    std::vector<Unit> units{};
+    std::vector<Gradient> gradients{};
     bool gathers_units = false;
     bool unused_are_zero = false;  ///< gradients that were not reported count as reported
     bool owns_parts = true;        ///< finish_backward gives this rank a part to update
@@ -62,11 +62,12 @@ class SINEW_API StepProtocol {
   struct Member {
     std::function<void()> end_world{};  ///< empty if this member makes no passes
     std::uint64_t last = 0;             ///< the number of the sum or pass of its last call
+    bool forward_only = false;          ///< a pipeline that makes passes within forward_only(), and no others
   };
   std::shared_ptr<Member> join_as_optimizer();
   /// end_world: calls Communicator::abort_world_by_exception of the pipeline's communicator. It runs in the handler of
-  /// the exception that ended the step.
-  std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world);
+  /// the exception that ended the step. forward_only: as Member has it.
+  std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world, bool forward_only = false);
 
   // The calls of a pass.
   void before_forward(std::int32_t unit);

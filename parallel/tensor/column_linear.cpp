@@ -17,13 +17,20 @@ template <class T>
 ColumnLinear<T>::ColumnLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
       shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.outputs, shape.name, axis),
-                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.outputs)),
+      axis_(axis),
+      place_(group),
+      mine_(rows_of(checked_cut(shape.cut, place_.ranks, shape.outputs, shape.name, axis), place_.rank, place_.ranks,
+                    shape.outputs)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " input", dtype_of_layer<T>(), {shape.rows, shape.inputs}, {}}, pair_of(shape)) {
   if (!shape.sequence_parallel) return;
-  own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  own_rows_ = rows_of(shape.row_cut, place_.rank, place_.ranks, shape.rows).count();
   if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.inputs);
+}
+
+template <class T>
+LinearParameters ColumnLinear<T>::parameters(const DataParameter& like) const {
+  return column_parameters(shape_, axis_, place_.rank, place_.ranks, like);
 }
 
 template <class T>

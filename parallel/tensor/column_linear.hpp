@@ -13,7 +13,9 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 #include <sinew/parallel/tensor/ring_rows.hpp>
@@ -46,6 +48,8 @@ class SINEW_API ColumnLinear {
 
   std::int64_t outputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }
+  /// The layer's parameters on this rank, as layer_parameters.hpp describes them.
+  LinearParameters parameters(const DataParameter& like = {}) const;
 
   /// `whole` must stay as it is for weight_gradient, or be made again by begin_gather(). bias: null if there is none.
   void forward(const T* x, const T* weight, const T* bias, T* whole, T* out);
@@ -83,6 +87,8 @@ class SINEW_API ColumnLinear {
 
   Blas* blas_;
   LinearShape shape_;
+  std::string axis_;
+  GroupPlace place_;
   Rows mine_;
   std::int64_t own_rows_;
   PairExchange pair_;

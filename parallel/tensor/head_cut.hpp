@@ -13,8 +13,8 @@ namespace sinew::parallel {
 /// key-value heads than ranks, all ranks hold the weights of all key-value heads. Nothing is padded or repeated.
 /// Source: Ainslie et al., GQA, arXiv 2305.13245.
 struct HeadCut {
-  Rows queries;
-  Rows key_values;             ///< the key-value heads that this rank's queries use
+  Rows queries{};
+  Rows key_values{};           ///< the key-value heads that this rank's queries use
   bool key_values_cut = true;  ///< false: each rank has the weights of all key-value heads; their gradients are Partial
 
   /// The key-value head of a query head, counted from the first of `key_values`.

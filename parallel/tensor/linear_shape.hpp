@@ -12,7 +12,7 @@ namespace sinew::parallel {
 /// A linear layer, out = x * weight^T + bias, that the ranks of an axis share.
 /// Shape: x [rows, inputs], weight [outputs, inputs], out [rows, outputs]. All counts are those of the whole layer.
 struct LinearShape {
-  std::string name;  ///< "blocks.0.mlp.up"
+  std::string name{};  ///< "blocks.0.mlp.up"
   std::int64_t rows = 0, inputs = 0, outputs = 0;
   /// The cut of the outputs (column-parallel) or of the inputs (row-parallel): offsets of any lengths. `dim` is not
   /// used.
@@ -30,6 +30,17 @@ struct LinearShape {
   CallOptions options() const noexcept {
     return {.determinism = leaves > 0 ? Determinism::LayoutInvariant : Determinism::Fast};
   }
+};
+
+/// A table with one row for each token of a vocabulary. Each rank has some of the rows: any number, 0 included, without
+/// padding.
+struct EmbeddingShape {
+  std::string name{};
+  std::int64_t rows = 0;  ///< tokens of a pass
+  std::int64_t vocabulary = 0, width = 0;
+  Shard cut{};  ///< of the vocabulary
+  bool sequence_parallel = false;
+  Shard row_cut{};  ///< the cut of the output rows, with sequence parallelism
 };
 
 /// Returns the cut.

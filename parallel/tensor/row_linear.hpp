@@ -8,7 +8,9 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 #include <sinew/parallel/tensor/ring_rows.hpp>
@@ -33,6 +35,8 @@ class SINEW_API RowLinear {
 
   std::int64_t inputs() const noexcept { return mine_.count(); }
   std::int64_t own_rows() const noexcept { return own_rows_; }
+  /// The layer's parameters on this rank, as layer_parameters.hpp describes them.
+  LinearParameters parameters(const DataParameter& like = {}) const;
 
   void forward(const T* x, const T* weight, const T* bias, T* partial, T* out);
   /// dx [rows, n]. Returns dout for all rows: `dout` itself, or `whole` if the rows were gathered there.
@@ -55,6 +59,8 @@ class SINEW_API RowLinear {
 
   Blas* blas_;
   LinearShape shape_;
+  std::string axis_;
+  GroupPlace place_;
   Rows mine_;
   std::int64_t own_rows_;
   PairExchange pair_;

@@ -21,7 +21,7 @@ struct TokenLoss {
 
 /// The shape of the logits, and the options of the loss.
 struct CrossEntropyShape {
-  std::string name;
+  std::string name{};
   std::int64_t rows = 0, vocabulary = 0;
   Shard cut{};                  ///< of the vocabulary: any lengths, 0 included
   double label_smoothing = 0;   ///< 0 to 1, spread over the whole vocabulary

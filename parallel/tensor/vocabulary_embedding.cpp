@@ -20,12 +20,18 @@ Pair pair_of(const EmbeddingShape& shape) {
 template <class T>
 VocabularyEmbedding<T>::VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape)
     : shape_(shape),
-      mine_(rows_of(checked_cut(shape.cut, GroupPlace(group).ranks, shape.vocabulary, shape.name, axis),
-                    GroupPlace(group).rank, GroupPlace(group).ranks, shape.vocabulary)),
+      axis_(axis),
+      place_(group),
+      mine_(rows_of(checked_cut(shape.cut, place_.ranks, shape.vocabulary, shape.name, axis), place_.rank, place_.ranks,
+                    shape.vocabulary)),
       own_rows_(shape.rows),
       pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.width}, {}}, pair_of(shape)) {
-  if (shape.sequence_parallel)
-    own_rows_ = rows_of(shape.row_cut, GroupPlace(group).rank, GroupPlace(group).ranks, shape.rows).count();
+  if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, place_.rank, place_.ranks, shape.rows).count();
+}
+
+template <class T>
+DataParameter VocabularyEmbedding<T>::parameter(const DataParameter& like) const {
+  return embedding_parameter(shape_, axis_, place_.rank, place_.ranks, like);
 }
 
 template <class T>

@@ -7,21 +7,12 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/placement/rows.hpp>
+#include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
 
 namespace sinew::parallel {
-
-/// A table with one row for each token of a vocabulary. Each rank has some of the rows: any number, 0 included, without
-/// padding.
-struct EmbeddingShape {
-  std::string name;
-  std::int64_t rows = 0;  ///< tokens of a pass
-  std::int64_t vocabulary = 0, width = 0;
-  Shard cut{};  ///< of the vocabulary
-  bool sequence_parallel = false;
-  Shard row_cut{};  ///< the cut of the output rows, with sequence parallelism
-};
 
 /// Looks tokens up. A token that a rank does not have gives zeros on that rank. The sum over the ranks is the result.
 /// Shape:    tokens: all rows, the same on all ranks. table [own vocabulary, width]. `whole` is room for [rows, width].
@@ -38,6 +29,8 @@ class SINEW_API VocabularyEmbedding {
 
   const Rows& mine() const noexcept { return mine_; }
   std::int64_t own_rows() const noexcept { return own_rows_; }
+  /// The table on this rank, as layer_parameters.hpp describes it.
+  DataParameter parameter(const DataParameter& like = {}) const;
 
   void forward(std::span<const std::int64_t> tokens, const T* table, T* whole, T* out);
   /// to = beta * to + the gradient, [own vocabulary, width].
@@ -47,6 +40,8 @@ class SINEW_API VocabularyEmbedding {
   void require(std::span<const std::int64_t> tokens) const;
 
   EmbeddingShape shape_;
+  std::string axis_;
+  GroupPlace place_;
   Rows mine_;
   std::int64_t own_rows_;
   PairExchange pair_;

@@ -53,8 +53,8 @@ namespace {
   sp::Mesh mesh(world.communicator(), sp::Factorisation({{"dp", world.size()}}));
   std::vector<sp::DataParameter> parameters;
   for (const char* name : {"a", "b", "c", "d"}) parameters.push_back({.path = name, .elements = 20000, .unit = name});
-  const sp::InitialValues zeros = [](std::int32_t, std::int64_t, std::int64_t, Buffer into) {
-    std::fill_n(into.data, into.bytes, std::byte{0});
+  const sp::InitialValues zeros = [](const sp::InitialPart& part) {
+    std::fill_n(part.into.data, part.into.bytes, std::byte{0});
   };
   sp::DataParallel data(mesh, std::move(parameters), zeros, sp::data_row("zero2", {"dp"}),
                         [&world](std::size_t bytes) { return world.allocate(bytes); });

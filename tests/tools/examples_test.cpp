@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <support/run_program.hpp>
+#include <support/scratch_folder.hpp>
 
 namespace sinew::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 Outcome run_example(const std::string& program, const std::string& ranks, const std::vector<std::string>& options = {},
                     const std::vector<std::string>& arguments = {}) {
@@ -107,6 +109,35 @@ TEST(Examples, TrainTheSameUnderEveryRow) {
   }
   EXPECT_EQ(run_program({OWN_ENGINE, "ddp", "zero1"}).exit_code, 2);
   EXPECT_THAT(run_program({OWN_ENGINE, "zero4"}).err, HasSubstr("expected one of ddp, zero1, zero2, zero3, hsdp"));
+}
+
+/// Losses and norms to ten digits: the same on one rank and under every layout of three axes, also beyond a checkpoint.
+TEST(Examples, TrainAndEvaluateTheSame_OnThreeAxes) {
+  const auto said = [](const Outcome& o, const std::string& what) {
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    const std::size_t at = o.out.find(what);
+    EXPECT_NE(at, std::string::npos) << o.out;
+    return o.out.substr(at, o.out.find('\n', at) - at - 2);  // without the last two digits
+  };
+  const Outcome alone = run_program({THREE_AXES, "ddp", "1", "1", "21"});
+  const ScratchFolder folder;
+  struct Layout {
+    const char *ranks, *row, *tp, *pp;
+  };
+  for (const Layout& l : {Layout{"2", "zero3", "1", "1"},
+                          {"2", "ddp", "2", "1"},
+                          {"4", "zero1", "1", "4"},
+                          {"4", "zero3", "1", "2"},
+                          {"8", "zero3", "2", "2"}}) {
+    const Outcome o = run_program({SINEW_RUN, "-n", l.ranks, THREE_AXES, l.row, l.tp, l.pp, "21"});
+    for (const char* what : {"step 0 loss", "step 20 loss", "evaluation after step 21"})
+      EXPECT_EQ(said(o, what), said(alone, what)) << l.ranks << l.row << l.tp << l.pp;
+  }
+  const std::string numbers = folder / "numbers";
+  EXPECT_EQ(run_program({SINEW_RUN, "-n", "4", THREE_AXES, "zero3", "2", "2", "11", numbers}).exit_code, 0);
+  const Outcome other = run_program({SINEW_RUN, "-n", "2", THREE_AXES, "zero1", "1", "1", "21", numbers});
+  EXPECT_THAT(other.out, Not(HasSubstr("step 0 loss")));
+  for (const char* what : {"step 20 loss", "evaluation after step 21"}) EXPECT_EQ(said(other, what), said(alone, what));
 }
 
 /// Order tp-cp-ep-dp-pp: of 8 ranks tp are neighbours, dp two apart, the second stage four further.

@@ -11,11 +11,11 @@ namespace gpt {
 using sinew::parallel::Blas;
 using sinew::parallel::Product;
 
-/// "openblas" on `threads` threads of the host, or "cublas", which is loaded when it is asked for and copies operands.
+/// "host" is a BLAS library of the host on `threads` threads. "cublas" is loaded when it is asked for. It copies
+/// operands.
 /// Errors: Error{Unavailable} with the reason; InvalidArgument for another name.
 std::unique_ptr<Blas> make_blas(std::string_view name, int threads);
 
-std::unique_ptr<Blas> make_openblas(int threads);
 std::unique_ptr<Blas> make_cublas();
 
 }  // namespace gpt

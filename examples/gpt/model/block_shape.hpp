@@ -43,10 +43,10 @@ struct BlockShape {
 /// Room for what passes use and do not keep.
 template <class T>
 struct BlockScratch {
-  std::span<T> rows;             ///< [own rows, width]
-  std::span<T> wide;             ///< [rows, the widest row inside a layer]
-  std::span<T> dropped;          ///< [own rows, width], where there is dropout
-  std::span<T> gathered, other;  ///< [rows, width] or more, where rows are cut between layers
+  std::span<T> rows{};               ///< [own rows, width]
+  std::span<T> wide{};               ///< [rows, the widest row inside a layer]
+  std::span<T> dropped{};            ///< [own rows, width], where there is dropout
+  std::span<T> gathered{}, other{};  ///< [rows, width] or more, where rows are cut between layers
 };
 
 }  // namespace gpt

@@ -215,7 +215,7 @@ void add_training(CLI::App& app, Options& o) {
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--blas", o.blas, "Who multiplies matrices")
-      ->transform(one_of({"openblas", "cublas"}))
+      ->transform(one_of({"host", "cublas"}))
       ->group(kGroup)
       ->capture_default_str();
   app.add_option("--blas-threads", o.blas_threads, "Of each rank")

@@ -22,7 +22,7 @@ struct Options {
   double weight_decay = 0.01;  ///< of matrices and vectors alike
   double clip = 1.0;           ///< largest norm of the gradients; 0: as they are
   int blas_threads = 1;
-  std::string blas = "openblas";
+  std::string blas = "host";
   std::string data;              ///< a file; empty: the licence texts of the system
   std::string metrics;           ///< JSON lines; empty: none
   std::string plot;              ///< an SVG of the loss; empty: none

@@ -20,10 +20,9 @@ namespace {
 
 namespace sp = sinew::parallel;
 
-std::string spread_of(const ParameterInfo& info, bool is_pipeline) {
+std::string spread_of(const ParameterInfo& info) {
   if (info.of_experts) return info.is_cut_in_experts() ? "etp-ep-pp" : "ep-pp";
-  if (info.is_cut()) return is_pipeline ? "tp-pp" : "tp";
-  return is_pipeline ? "pp" : "";
+  return info.is_cut() ? "tp-pp" : "pp";
 }
 
 std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::JobConfig& config,
@@ -37,15 +36,14 @@ std::vector<sp::DataParameter> data_parameters(const Shape& shape, const sp::Job
                    .gradient = config.precision.gradient,
                    .shape = info.shape,
                    .box = info.box,
-                   .spread = spread_of(info, config.layout.pp > 1)});
+                   .spread = spread_of(info)});
   }
   return all;
 }
 
 /// Asked for when the job has found its configuration to be sound.
 sp::InitialValues initial_values(const sinew::World& world, const Options& options, bool of_experts) {
-  return [&world, &options, of_experts, infos = std::vector<ParameterInfo>{}](
-             std::int32_t p, std::int64_t first, std::int64_t last, sinew::Buffer into) mutable {
+  return [&world, &options, of_experts, infos = std::vector<ParameterInfo>{}](const sp::InitialPart& part) mutable {
     if (infos.empty()) {
       const sp::Layout layout(world.size(), options.job.layout);
       const auto dense = [&](const char* axis) { return layout.dense().index(world.rank(), axis); };
@@ -53,8 +51,8 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
       infos = parameters_of(options.shape, options.job, {dense("tp"), 0, dense("pp"), expert("ep"), expert("etp")},
                             of_experts);
     }
-    initialise(infos[static_cast<std::size_t>(p)], options.job.seed, first, last, options.job.precision.parameter,
-               into);
+    initialise(infos[static_cast<std::size_t>(part.number)], options.job.seed, part.first, part.last,
+               part.parameter.dtype, part.into);
   };
 }
 

@@ -16,8 +16,8 @@ struct CheckpointMetadata {
   std::int64_t optimizer_steps = 0;  ///< updates so far, which may be fewer than steps
   std::uint64_t seed = 0;
   std::int64_t data_position = 0;  ///< in the caller's own units
-  std::string layout;              ///< for people: "dp 4, zero3"
-  std::string configuration;       ///< the caller's own text
+  std::string layout{};            ///< for people: "dp 4, zero3"
+  std::string configuration{};     ///< the caller's own text
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };
 
@@ -26,21 +26,21 @@ inline constexpr std::uint64_t kBlockBytes = 4U << 20;
 
 /// A part of an item, and where it is in a file.
 struct StoredPart {
-  Extent extent;
+  Extent extent{};
   std::int32_t file = 0;
-  std::uint64_t offset = 0;         ///< from the first byte after the file's header
-  std::vector<std::uint32_t> crcs;  ///< of its blocks
+  std::uint64_t offset = 0;           ///< from the first byte after the file's header
+  std::vector<std::uint32_t> crcs{};  ///< of its blocks
 };
 
 /// An item, and where its parts are.
 struct StoredItem {
-  CheckpointItem item;
-  std::vector<StoredPart> parts;  ///< every element of the item is in exactly one of them
+  CheckpointItem item{};
+  std::vector<StoredPart> parts{};  ///< every element of the item is in exactly one of them
 };
 
 /// A file of the checkpoint.
 struct StoredFile {
-  std::string name;
+  std::string name{};
   std::int32_t rank = 0;           ///< the rank that wrote the file
   std::uint64_t header_bytes = 0;  ///< with the eight bytes of its length
   std::uint64_t data_bytes = 0;
@@ -49,10 +49,10 @@ struct StoredFile {
 
 /// Where everything is in a checkpoint: the content of index.json.
 struct CheckpointIndex {
-  CheckpointMetadata metadata;
+  CheckpointMetadata metadata{};
   std::int32_t ranks = 0;  ///< the number of ranks that saved the checkpoint
-  std::vector<StoredFile> files;
-  std::vector<StoredItem> items;  ///< by name
+  std::vector<StoredFile> files{};
+  std::vector<StoredItem> items{};  ///< by name
 };
 
 /// bytes_of(): the bytes of this part. blocks_of(): how many blocks these bytes are.
@@ -73,8 +73,8 @@ SINEW_API CheckpointIndex index_from_json(std::string_view json, std::string_vie
 
 /// A part without its buffer, as ranks describe it to each other.
 struct PartDescription {
-  CheckpointItem item;
-  Extent extent;
+  CheckpointItem item{};
+  Extent extent{};
 };
 std::string to_text(const std::vector<PartDescription>& parts);
 std::vector<PartDescription> descriptions_from_text(std::string_view text);

@@ -18,9 +18,9 @@ namespace sinew::parallel {
 /// A tensor of a checkpoint as a whole. It is the same for every layout from which it is saved.
 /// Shape: row-major. {} is the shape of a scalar.
 struct CheckpointItem {
-  std::string name;  ///< "blocks.0.attention.weight"
+  std::string name{};  ///< "blocks.0.attention.weight"
   DType dtype = DType::F32;
-  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> shape{};
 
   SINEW_API std::int64_t elements() const noexcept;
   /// "'w1' (f32 [8, 1024])"
@@ -31,7 +31,7 @@ struct CheckpointItem {
 /// Elements of an item: [first, last) of a box of the item, counted row by row within the box. So a range of a
 /// flattened tensor-parallel part is an extent too.
 struct Extent {
-  Box box;
+  Box box{};
   std::int64_t first = 0, last = 0;
 
   std::int64_t elements() const noexcept { return last - first; }
@@ -47,9 +47,9 @@ SINEW_API Extent box_of(Box box);
 /// The part of an item that this rank holds.
 /// Shape: the buffer is in host memory, and has the elements of the extent one after the other.
 struct CheckpointPart {
-  CheckpointItem item;
-  Extent extent;
-  Buffer buffer;
+  CheckpointItem item{};
+  Extent extent{};
+  Buffer buffer{};
 };
 
 /// Elements [first, last) of the whole item that lie one after the other in a part, beginning at its element `at`.

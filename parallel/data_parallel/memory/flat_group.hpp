@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
 namespace sinew::parallel {
 

@@ -13,10 +13,10 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data_parallel/memory/held_memory.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/factorisation.hpp>
 #include <sinew/parallel/optim/update_rule/options.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
 namespace sinew::parallel {
 

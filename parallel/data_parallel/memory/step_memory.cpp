@@ -111,8 +111,8 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
     const FlatGroup& group = memory.group();
     const auto fill = [&](Buffer in, std::int32_t parameter, std::int64_t first, std::int64_t last, std::int64_t at) {
       const std::size_t element = size_of(group.dtype);
-      initial(parameter, first, last,
-              in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element));
+      initial({(*parameters_)[static_cast<std::size_t>(parameter)], parameter, first, last,
+               in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element)});
     };
     if (memory.has_whole()) {
       for (std::size_t m = 0; m < group.parameters.size(); ++m) {

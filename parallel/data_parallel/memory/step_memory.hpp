@@ -11,9 +11,9 @@
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/data_parallel/memory/owned_part.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 #include <sinew/parallel/step_graph/runner.hpp>
 
 namespace sinew::parallel {

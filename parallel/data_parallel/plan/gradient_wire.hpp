@@ -7,7 +7,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/numeric/codec.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
 namespace sinew::parallel {
 

@@ -43,12 +43,12 @@ struct DataOptions {
   /// Some of the axes that shard, such as "near" of "near-far". The ranks along these axes keep the freed parameters
   /// between them until the backward pass, so that the second gather sends over near links only. {}: each rank keeps
   /// its shard only.
-  std::string reshard_axes;
+  std::string reshard_axes{};
   /// A unit whose passes begin before those of all other units and end after them. It holds what the first and the last
   /// layer share, such as tied embeddings. Where parameters are sharded, this unit stays gathered from its first use to
   /// its last. {}: there is none.
   /// Source: the root module of PyTorch's FSDP.
-  std::string outer_unit;
+  std::string outer_unit{};
   /// The memory for gathered parameters, and for gradients that wait to be scattered. It counts the running unit and
   /// the units that are gathered ahead of it. 0: room for the largest two units that follow each other, and for their
   /// gradients. The outer unit comes on top. With Reshard::AfterBackward all parameters come on top.

@@ -15,7 +15,7 @@ enum class Held : std::uint8_t { Whole, Sharded };
 
 /// The share of parameters, gradients and optimizer state that the ranks along one axis hold.
 struct DataAxis {
-  std::string axis;
+  std::string axis{};
   Held parameter = Held::Whole, gradient = Held::Whole, optimizer = Held::Whole;
   friend bool operator==(const DataAxis&, const DataAxis&) = default;
 };
@@ -35,8 +35,8 @@ struct DataAxis {
 ///
 /// Source: Rajbhandari et al., ZeRO (arXiv 1910.02054); one table as in Megatron-FSDP.
 struct DataRow {
-  std::string name;
-  std::vector<DataAxis> axes;
+  std::string name{};
+  std::vector<DataAxis> axes{};
 };
 
 /// "ddp", "zero1", "zero2", "zero3", "hsdp".

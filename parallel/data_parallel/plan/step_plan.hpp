@@ -9,8 +9,8 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
@@ -20,10 +20,10 @@ namespace sinew::parallel {
 /// The engine's gates are "forward UNIT" and "backward UNIT" before each pass of a unit, and "optimizer" before the
 /// update. Its signals are "forward done UNIT", "backward done UNIT", "gradient PATH" and "updated".
 struct StepPlan {
-  StepGraph graph;
+  StepGraph graph{};
   /// Parameters that are sent together, in the order in which they lie in memory. Each parameter is in exactly one
   /// group.
-  std::vector<std::vector<std::int32_t>> groups;
+  std::vector<std::vector<std::int32_t>> groups{};
 };
 
 /// Plans a step. Units run forward in the order of their first parameters, and backward in the reverse order. The outer

@@ -34,4 +34,8 @@ SINEW_API PipelineSchedule with_reduce(PipelineSchedule schedule);
 /// Shape: active >= 1. With 2 or more, compute of one stage hides the gather of another.
 SINEW_API PipelineSchedule with_sharding(PipelineSchedule schedule, std::int32_t active = 2);
 
+/// The forward half of a schedule, for evaluation: forward passes in their order, with their messages if the schedule
+/// has messages. A stage is unsharded as before, except where only its backward passes needed it.
+SINEW_API PipelineSchedule forward_only(PipelineSchedule schedule);
+
 }  // namespace sinew::parallel

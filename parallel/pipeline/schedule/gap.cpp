@@ -23,7 +23,7 @@ class Gaps {
         if (!fault) fault = judge_messages(s, m, messages);
         if (fault) return fault;
       }
-      if (first_reduce_ >= 0 && !has(ActionKind::Reduce, s, -1))
+      if (first_reduce_ >= 0 && !schedule_.forward_only && !has(ActionKind::Reduce, s, -1))
         return missing(s, fmt::format("{}; stage {} has one", name(ActionKind::Reduce, s, -1), first_reduce_));
     }
     return std::nullopt;
@@ -51,6 +51,7 @@ class Gaps {
   std::optional<ScheduleFault> judge_compute(std::int32_t s, std::int32_t m) const {
     using enum ActionKind;
     if (!has(Forward, s, m)) return missing(s, name(Forward, s, m));
+    if (schedule_.forward_only) return judge_forward_only(s, m);
     const bool has_input = has(InputGradient, s, m), has_weight = has(WeightGradient, s, m);
     if (!has(Backward, s, m)) {
       if (has_input && has_weight) return std::nullopt;
@@ -62,6 +63,15 @@ class Gaps {
     if (!has_input && !has_weight) return std::nullopt;
     return too_much(inventory_.find(has_input ? InputGradient : WeightGradient, s, m),
                     fmt::format("{} does the same", name(Backward, s, m)));
+  }
+
+  std::optional<ScheduleFault> judge_forward_only(std::int32_t s, std::int32_t m) const {
+    using enum ActionKind;
+    for (const ActionKind kind : {Backward, InputGradient, WeightGradient, Recompute, SendGradient, ReceiveGradient}) {
+      if (has(kind, s, m)) return too_much(inventory_.find(kind, s, m), "expected a forward-only schedule without");
+    }
+    if (!has(Reduce, s, -1)) return std::nullopt;
+    return too_much(inventory_.find(Reduce, s, -1), "expected a forward-only schedule without");
   }
 
   std::optional<ScheduleFault> judge_messages(std::int32_t s, std::int32_t m, bool messages) const {

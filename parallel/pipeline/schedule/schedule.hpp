@@ -15,10 +15,12 @@ namespace sinew::parallel {
 /// one rank, nothing is sent between them.
 /// Shape: every value of rank_of is an index into actions. A rank may have no stage, and then has no actions.
 struct PipelineSchedule {
-  std::string name;
+  std::string name{};
   std::int32_t micro_batches = 0;
-  std::vector<std::int32_t> rank_of;         ///< by stage
-  std::vector<std::vector<Action>> actions;  ///< by rank, in the order in which it takes them
+  std::vector<std::int32_t> rank_of{};         ///< by stage
+  std::vector<std::vector<Action>> actions{};  ///< by rank, in the order in which it takes them
+  /// true: a pass without a backward half, such as an evaluation. Then no action has to do with gradients.
+  bool forward_only = false;
 
   std::int32_t stages() const noexcept { return static_cast<std::int32_t>(rank_of.size()); }
   std::int32_t ranks() const noexcept { return static_cast<std::int32_t>(actions.size()); }

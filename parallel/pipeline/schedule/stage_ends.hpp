@@ -21,6 +21,8 @@ inline bool is_cut_after(const PipelineSchedule& schedule, std::int32_t stage) n
 
 /// Returns whether the stage has a message of that kind.
 inline bool has_message(const PipelineSchedule& schedule, ActionKind kind, std::int32_t stage) noexcept {
+  const bool is_of_gradient = kind == ActionKind::SendGradient || kind == ActionKind::ReceiveGradient;
+  if (schedule.forward_only && is_of_gradient) return false;
   const bool is_of_input = kind == ActionKind::ReceiveActivation || kind == ActionKind::SendGradient;
   return is_cut_after(schedule, is_of_input ? stage - 1 : stage);
 }

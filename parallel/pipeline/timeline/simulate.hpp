@@ -36,9 +36,9 @@ struct PipelineTimeLine {
 
     friend bool operator==(const Span&, const Span&) = default;
   };
-  std::vector<std::vector<Span>> spans;  ///< by rank, one for each action; only compute takes time
-  std::vector<std::int64_t> busy;        ///< by rank
-  std::int64_t makespan = 0;             ///< the end of the last action; the step begins at 0
+  std::vector<std::vector<Span>> spans{};  ///< by rank, one for each action; only compute takes time
+  std::vector<std::int64_t> busy{};        ///< by rank
+  std::int64_t makespan = 0;               ///< the end of the last action; the step begins at 0
 
   std::int64_t idle(std::int32_t rank) const noexcept { return makespan - busy[static_cast<std::size_t>(rank)]; }
   /// The rank's idle time as a share of the makespan.

@@ -46,6 +46,7 @@ LiveActivations live_activations(const Inventory& inventory) {
     if (a.kind == ActionKind::Forward) {
       const bool again = inventory.find(ActionKind::Recompute, a.stage, a.micro_batch) >= 0;
       (again ? inputs : activations).add(rank, a.stage, 1);
+      if (inventory.schedule().forward_only) activations.add(rank, a.stage, -1);
     } else if (a.kind == ActionKind::Recompute) {
       inputs.add(rank, a.stage, -1);
       activations.add(rank, a.stage, 1);

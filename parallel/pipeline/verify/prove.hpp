@@ -33,7 +33,8 @@ struct PlacedAction {
 
 /// The most activations and inputs that are kept at a time between forward and backward passes, in microbatches of one
 /// stage. An activation lives from Forward, or from Recompute if there is one, to Backward or WeightGradient. If there
-/// is a Recompute, the input lives from Forward to Recompute.
+/// is a Recompute, the input lives from Forward to Recompute. In a forward-only schedule an activation lives during
+/// Forward.
 /// Source: counted as in Qi et al., arXiv 2401.10241: what InputGradient keeps for WeightGradient is an activation.
 struct LiveActivations {
   std::vector<std::int32_t> by_rank, by_stage;
@@ -52,10 +53,11 @@ struct [[nodiscard]] PipelineVerdict {
   explicit operator bool() const noexcept { return ok; }
 };
 
-/// Proves that a schedule is a step of training, and that it runs whatever the speed of the ranks. A right schedule has
-/// these properties:
+/// Proves that a schedule is a step of training, or a forward-only pass. Proves too that it runs whatever the speed of
+/// the ranks. A right schedule has these properties:
 ///   actions    Each microbatch passes each stage once forward and once backward, as one action or as its two parts, on
-///              the stage's rank. No action does the same as another.
+///              the stage's rank. No action does the same as another. In a forward-only schedule each microbatch
+///              passes each stage once forward, and no action has to do with gradients.
 ///   messages   Each message has both ends, and joins two ranks. Messages from one rank to another are received in the
 ///              order in which they are sent.
 ///   parameters A stage with Unshard or Reshard is unsharded when it computes, and sharded at the end. If one stage has

@@ -17,8 +17,8 @@ namespace sinew::parallel {
 
 /// One step between two placements, along one axis.
 struct Transition {
-  std::string axis;
-  Placement from, to;
+  std::string axis{};
+  Placement from{}, to{};
   /// all_gather(_v), all_reduce, reduce_scatter(_v) or all_to_all(_v). Barrier: no collective, a copy on this rank
   /// only.
   Collective collective = Collective::Barrier;
@@ -27,9 +27,9 @@ struct Transition {
 
 /// The steps from one placement of a tensor to another. No steps: both put the same data on every rank.
 struct Redistribution {
-  TensorSpec from;
-  Placements to;
-  std::vector<Transition> steps;
+  TensorSpec from{};
+  Placements to{};
+  std::vector<Transition> steps{};
 
   SINEW_API Seconds predicted() const noexcept;
   /// The steps with their predicted times, and the sum.

@@ -13,12 +13,12 @@ namespace sinew::parallel {
 
 /// The hardware of a rank, and the network between ranks. Plain data.
 struct ClusterSpec {
-  std::string name;  ///< "dgx-h100x64"
-  Network network;
-  double flops = 0;                  ///< operations per second of one rank, for dense products of 16-bit elements
-  double memory_bytes_per_s = 0;     ///< the bandwidth of one rank's memory
-  std::int64_t memory_bytes = 0;     ///< the size of one rank's memory
-  std::vector<std::string> sources;  ///< where each figure comes from
+  std::string name{};  ///< "dgx-h100x64"
+  Network network{};
+  double flops = 0;                    ///< operations per second of one rank, for dense products of 16-bit elements
+  double memory_bytes_per_s = 0;       ///< the bandwidth of one rank's memory
+  std::int64_t memory_bytes = 0;       ///< the size of one rank's memory
+  std::vector<std::string> sources{};  ///< where each figure comes from
 
   int ranks() const noexcept { return network.ranks(); }
 };

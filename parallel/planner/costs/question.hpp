@@ -11,8 +11,8 @@ namespace sinew::parallel {
 
 /// The question that a plan answers: a model, a cluster, and a batch.
 struct PlanQuestion {
-  ModelShape model;
-  ClusterSpec cluster;
+  ModelShape model{};
+  ClusterSpec cluster{};
   std::int64_t sequence = 0;      ///< tokens; 0: the model's context
   std::int64_t global_batch = 0;  ///< sequences of a step; 0: 4 Mi tokens
   Precision precision{DType::BF16, DType::F32, DType::F32};

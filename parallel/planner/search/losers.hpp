@@ -26,8 +26,8 @@ class Losers {
 
  private:
   struct Nearest {
-    LoserClass shown;
-    JobConfig config;
+    LoserClass shown{};
+    JobConfig config{};
     /// How far the layout is from the best ones: the number of broken rules, the bytes of memory, or the seconds of a
     /// step.
     double distance = 0;

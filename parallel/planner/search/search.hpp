@@ -24,20 +24,20 @@ struct SearchOptions {
 
 /// Layouts that are not among the best, for one reason.
 struct LoserClass {
-  std::string limit;  ///< "engine_parts", "memory with recompute none", "bubble"
+  std::string limit{};  ///< "engine_parts", "memory with recompute none", "bubble"
   /// A text that says how the nearest of them breaks the limit: "tp 128, and this engine has 96 parts", "93.0 of 80.0
   /// GiB".
-  std::string found;
-  std::string nearest;  ///< the layout that comes nearest
-  std::string fix;      ///< changes that mend the rule, or one that saves memory or time; empty: there is none
+  std::string found{};
+  std::string nearest{};  ///< the layout that comes nearest
+  std::string fix{};      ///< changes that mend the rule, or one that saves memory or time; empty: there is none
   std::int64_t count = 0;
 };
 
 /// The result of a search.
 struct PlanResult {
-  std::vector<PlannedLayout> best;  ///< the fastest first; of equally fast ones, the one that takes less memory
+  std::vector<PlannedLayout> best{};  ///< the fastest first; of equally fast ones, the one that takes less memory
   /// Broken rules in the order in which they are judged, then too much memory, then slower layouts.
-  std::vector<LoserClass> losers;
+  std::vector<LoserClass> losers{};
   /// All layouts. Sizes that break a rule count once, whatever else may vary.
   std::int64_t judged = 0;
   std::int64_t fitting = 0;  ///< layouts that break no rule and fit the memory

@@ -40,7 +40,7 @@ std::vector<std::uint8_t> some_bytes(const Shape& shape, int count, const char* 
 struct Case {
   explicit Case(const Precision& precision, Recompute recompute = Recompute::None, const Shape& of = kSmall)
       : shape(of),
-        blas(make_openblas(1)),
+        blas(make_blas("host", 1)),
         store(of, precision.parameter, precision.gradient, 5),
         model(of, {recompute, precision}, *blas),
         bytes(some_bytes(of, kCount)) {
@@ -184,7 +184,7 @@ TEST(Gpt, KeepsLess_TheMoreItComputesAgain) {
 
 TEST(Gpt, KnowsNothingBeforeItHasLearnt) {
   const Shape shape{};
-  const auto blas = make_openblas(1);
+  const auto blas = make_blas("host", 1);
   StrictStore store(shape, DType::F32, DType::F32, 1);
   Model model(shape, {}, *blas);
   const int count = 4;

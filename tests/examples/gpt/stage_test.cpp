@@ -74,7 +74,7 @@ struct Whole {
   double loss = 0;
 
   Whole() {
-    const auto blas = make_openblas(1);
+    const auto blas = make_blas("host", 1);
     Model model(kMixed, kOptions, *blas);
     for (int m = 0; m < kMicroBatches; ++m) {
       loss += model.forward(store, micro_batch(m), kStageCount, {5, m * kStageCount}).sum;
@@ -89,7 +89,7 @@ class Stages : public ::testing::TestWithParam<bool> {};
 TEST_P(Stages, MakeWhatTheWholeModelMakes) {
   const bool defers = GetParam();
   const Whole whole;
-  const auto blas = make_openblas(1);
+  const auto blas = make_blas("host", 1);
   std::vector<StagePart> parts{{0, 1, true, false}, {1, 3, false, false}, {3, 4, false, true}};
   for (StagePart& part : parts) part.micro_batches = kMicroBatches, part.defers = defers;
   Model model(kMixed, kOptions, *blas, {}, parts);

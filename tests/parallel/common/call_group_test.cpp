@@ -58,7 +58,7 @@ void require_told(std::latch& told, const std::function<void()>& call, const std
 TEST(CallGroup, NamesTheBucketOfDataParallelism) {
   expect_late([](World& world, std::latch& told) {
     Mesh mesh(world.communicator(), Factorisation({{"dp", 2}}));
-    const InitialValues zero = [](std::int32_t, std::int64_t, std::int64_t, Buffer) {};
+    const InitialValues zero = [](const InitialPart&) {};
     DataParallel data(mesh, {{.path = "a", .elements = 50, .unit = "u"}, {.path = "b", .elements = 7, .unit = "u"}},
                       zero, data_row("ddp", {"dp"}), [&](std::size_t bytes) { return world.allocate(bytes); });
     if (world.rank() == 0) {

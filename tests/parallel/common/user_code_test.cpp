@@ -36,7 +36,7 @@ struct Case {
   std::string doing;  ///< the callback's purpose in errors
 };
 
-void fill(std::int32_t, std::int64_t, std::int64_t, Buffer into) { std::fill_n(into.data, into.bytes, std::byte{0}); }
+void fill(const InitialPart& part) { std::fill_n(part.into.data, part.into.bytes, std::byte{0}); }
 
 std::vector<DataParameter> one_parameter() { return {{.path = "a", .elements = 50, .unit = "u"}}; }
 
@@ -58,9 +58,9 @@ std::vector<Case> cases(const ScratchFolder& folder) {
       {"initial values", 1,
        [](World& world, bool throws) {
          Mesh mesh(world.communicator(), Factorisation({{"dp", kRanks}}));
-         const InitialValues initial = [&](std::int32_t p, std::int64_t first, std::int64_t last, Buffer into) {
+         const InitialValues initial = [&](const InitialPart& part) {
            if (throws) throw 42;
-           fill(p, first, last, into);
+           fill(part);
          };
          DataParallel(mesh, one_parameter(), initial, data_row("zero3", {"dp"}),
                       [&](std::size_t bytes) { return world.allocate(bytes); });

@@ -50,11 +50,13 @@ TEST(DataParallel, AsksForInitialValuesOfWhatARankHolds) {
     on_threads(3, only("inproc"), [row](World& world) {
       Mesh mesh(world.communicator(), Factorisation({{"dp", world.size()}}));
       std::int64_t asked = 0;
-      const InitialValues initial = [&](std::int32_t p, std::int64_t first, std::int64_t last, Buffer into) {
-        require(into.bytes == static_cast<std::size_t>(last - first) * sizeof(float), "a buffer of another length");
-        asked += last - first;
-        auto* value = reinterpret_cast<float*>(into.data);
-        for (std::int64_t k = first; k < last; ++k) value[k - first] = static_cast<float>(100 * p + k);
+      const InitialValues initial = [&](const InitialPart& part) {
+        require(part.into.bytes == static_cast<std::size_t>(part.last - part.first) * sizeof(float),
+                "a buffer of another length");
+        asked += part.last - part.first;
+        auto* value = reinterpret_cast<float*>(part.into.data);
+        for (std::int64_t k = part.first; k < part.last; ++k)
+          value[k - part.first] = static_cast<float>(100 * part.number + k);
       };
       const std::vector<DataParameter> list{{.path = "a", .elements = 50, .unit = "u"},
                                             {.path = "b", .elements = 7, .unit = "u"}};

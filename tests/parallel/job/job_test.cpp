@@ -29,9 +29,9 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// Element k of parameter p starts as 10000 p + k.
-void count_up(std::int32_t p, std::int64_t first, std::int64_t last, Buffer into) {
-  auto* value = reinterpret_cast<float*>(into.data);
-  for (std::int64_t k = first; k < last; ++k) value[k - first] = static_cast<float>(10000 * p + k);
+double counted(std::int32_t p, std::int64_t k) { return static_cast<double>(10000 * p + k); }
+void count_up(const InitialPart& part) {
+  part.fill([&](std::int64_t k) { return counted(part.number, k); });
 }
 
 TEST(DataStrategy, FollowsTheConfiguration) {
@@ -63,8 +63,8 @@ TEST(Job, StartsFromTheSameValuesUnderEveryLayout) {
         job.data().before_forward(unit);
         const Buffer whole = job.data().parameter(unit);
         std::vector<float> expected(whole.bytes / sizeof(float));
-        count_up(unit, 0, static_cast<std::int64_t>(expected.size()),
-                 {reinterpret_cast<std::byte*>(expected.data()), whole.bytes});
+        for (std::size_t k = 0; k < expected.size(); ++k)
+          expected[k] = static_cast<float>(counted(unit, static_cast<std::int64_t>(k)));
         require(std::memcmp(whole.data, expected.data(), whole.bytes) == 0, "other values");
         job.data().after_forward(unit);
       }

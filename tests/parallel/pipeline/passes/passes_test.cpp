@@ -127,6 +127,46 @@ TEST(WithReduce, ReducesEachStageOnce_AfterItsLastGradient) {
   EXPECT_EQ(to_csv(with_reduce(zero_bubble_h1(1, 2))), "0F0,0I0,0W0,0F1,0I1,0W1,0REDUCE\n");
 }
 
+TEST(ForwardOnly, KeepsForwardPassesAndTheirMessages) {
+  EXPECT_EQ(to_csv(forward_only(one_forward_one_backward(2, 3))), "0F0,0F1,0F2\n1F0,1F1,1F2\n");
+  EXPECT_EQ(to_csv(forward_only(with_messages(with_recompute(gpipe(2, 2))))),
+            "0F0,0SEND_F0,0F1,0SEND_F1\n1RECV_F0,1RECV_F1,1F0,1F1\n");
+  EXPECT_EQ(to_csv(forward_only(with_sharding(looped_breadth_first(1, 1, 3), 2))),
+            "0UNSHARD,1UNSHARD,0F0,0RESHARD,2UNSHARD,1F0,2F0,2RESHARD,1RESHARD\n");
+}
+
+/// The order of the two passes makes no difference. Nothing is kept behind a forward pass.
+TEST(ForwardOnly, OfEverySchedule_IsProved) {
+  for (const NamedGenerator& g : generators()) {
+    for (const std::int32_t ranks : {1, 2, 3, 5}) {
+      for (const std::int32_t micro_batches : {1, 4, 7}) {
+        const PipelineSchedule schedule = g.make(ranks, micro_batches, g.has_virtual_stages ? 2 : 1);
+        for (const PipelineSchedule& half :
+             {forward_only(with_messages(schedule)), with_messages(forward_only(schedule)),
+              forward_only(with_sharding(with_messages(schedule), 1))}) {
+          const PipelineVerdict verdict = prove(half, {.most_under_way = 1});
+          ASSERT_TRUE(verdict) << g.name << verdict.reason;
+          for (const std::int32_t live : verdict.live.by_stage) ASSERT_EQ(live, 1);
+          ASSERT_EQ(forward_only(half), half);
+        }
+      }
+    }
+  }
+}
+
+TEST(ForwardOnly, RefusesWhatHasToDoWithGradients) {
+  PipelineSchedule schedule = with_messages(forward_only(gpipe(2, 2)));
+  schedule.actions[1].push_back({ActionKind::Backward, 1, 0});
+  EXPECT_EQ(prove(schedule).reason, "rank 1: 1B0: expected a forward-only schedule without");
+  schedule.actions[1].back() = {ActionKind::Reduce, 1};
+  EXPECT_EQ(prove(schedule).reason, "rank 1: 1REDUCE: expected a forward-only schedule without");
+  schedule.actions[1].back() = {ActionKind::SendGradient, 1, 0};
+  EXPECT_EQ(prove(schedule).reason, "rank 1: 1SEND_B0: expected a forward-only schedule without");
+  schedule.actions[1].pop_back();
+  schedule.actions[0].erase(schedule.actions[0].begin());
+  EXPECT_THAT(prove(schedule).reason, HasSubstr("there is no 0F0"));
+}
+
 TEST(WithSharding, UnshardsWhatIsNeededNext) {
   EXPECT_EQ(to_csv(with_sharding(looped_breadth_first(1, 1, 3), 2)),
             "0UNSHARD,1UNSHARD,0F0,0RESHARD,2UNSHARD,1F0,2F0,2B0,2REDUCE,2RESHARD,0UNSHARD,1B0,1REDUCE,1RESHARD,0B0,"

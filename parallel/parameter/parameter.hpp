@@ -1,5 +1,9 @@
 #pragma once
 
+// The record of a model's parameter. Layers make it. Data parallelism, norms and checkpoints use it. The room also has
+// a parameter's initial values. It may include placements.
+
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -16,12 +20,12 @@ namespace sinew::parallel {
 /// An engine's description of a parameter: what data parallelism, norms and checkpoints know of it. `path`
 /// ("blocks.3.attention.weight") names the parameter, and says which layer and block it belongs to.
 struct DataParameter {
-  std::string path;
+  std::string path{};
   DType dtype = DType::F32;
   /// the elements that this rank's group has, such as a tensor-parallel part. 0: as `shape` and `box` say
   std::int64_t elements = 0;
   /// the part of the model that the engine runs as one, such as a block. Its parameters are gathered and freed together
-  std::string unit;
+  std::string unit{};
   std::int32_t uses = 1;  ///< how often a backward pass reports the gradient
   /// The dtype in which the gradient is held, added up, and summed over the ranks. F32 is allowed for parameters of 16
   /// bits. {}: the parameter's dtype.
@@ -43,9 +47,32 @@ struct DataParameter {
 /// Errors: InvalidArgument naming all parameters whose shape, box and elements do not go together.
 SINEW_API std::vector<DataParameter> complete_parameters(std::vector<DataParameter> parameters);
 
-/// Writes elements [first, last) of a parameter's initial values into `into`. It must write the same values on every
-/// rank. Each rank asks only for the elements that it holds. DataParameter::number_in_whole() tells where they lie in
-/// the whole parameter.
-using InitialValues = std::function<void(std::int32_t parameter, std::int64_t first, std::int64_t last, Buffer into)>;
+/// The initial values that a rank asks for: elements [first, last) of its part of a parameter.
+/// Lifetime: valid during the call that it is passed to.
+struct SINEW_API InitialPart {
+  const DataParameter& parameter;  ///< as complete_parameters() makes it: with the place of the part in the whole
+  std::int32_t number = 0;         ///< of the parameter
+  std::int64_t first = 0, last = 0;
+  Buffer into{};  ///< last - first elements of the parameter's dtype
+
+  /// Writes value(k) for each element, where k is the element's number in the whole parameter. So the values do not
+  /// depend on the layout. They are rounded to the parameter's dtype.
+  /// Errors: InvalidArgument naming the parameter, unless its dtype is F64, F32, F16 or BF16.
+  /// Cost:   per element a call, and a division for each dimension that is cut.
+  template <class F>
+  void fill(F&& value) const {
+    const Write write = write_of_dtype();
+    for (std::int64_t k = first; k < last; ++k)
+      write(into.data, k - first, static_cast<double>(value(parameter.number_in_whole(k))));
+  }
+
+ private:
+  using Write = void (*)(std::byte* to, std::int64_t element, double value);
+  Write write_of_dtype() const;
+};
+
+/// Writes the initial values that it is asked for. It must write the same values on every rank. Each rank asks only for
+/// the elements that it holds.
+using InitialValues = std::function<void(const InitialPart& part)>;
 
 }  // namespace sinew::parallel

@@ -6,10 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
-#include "../../support/small.hpp"
+#include "../support/small.hpp"
 
 namespace sinew::parallel {
 namespace {
@@ -59,6 +60,33 @@ TEST(CompleteParameters, NameWhatDoesNotGoTogether) {
   EXPECT_THAT(said({.shape = {2, 3}, .box = {{1, 1}, {0, 3}}}), HasSubstr("has the range 1 to 0 in dimension 0"));
   const std::vector<DataParameter> two(2, {.path = "v", .elements = 7, .unit = "u", .shape = {2, 3}});
   EXPECT_THAT(complaint([&] { static_cast<void>(complete_parameters(two)); }), HasSubstr("[2, 3]; parameter 'v' has"));
+}
+
+/// Elements of a part of [6, 8]: rows 1 and 2 of columns 4 to 7.
+TEST(InitialParts, AreFilledByNumbersInTheWhole) {
+  const auto cut = complete_parameters({{.path = "cut", .unit = "u", .shape = {6, 8}, .box = {{1, 4}, {3, 8}}}})[0];
+  std::vector<float> values(3);
+  InitialPart{cut, 0, 2, 5, {reinterpret_cast<std::byte*>(values.data()), 12}}.fill([](std::int64_t k) { return k; });
+  EXPECT_THAT(values, ElementsAre(14, 15, 20));
+}
+
+TEST(InitialParts, AreRoundedToTheDtype) {
+  const auto of = [](DType dtype) { return complete_parameters({{.path = "p", .dtype = dtype, .shape = {1}}})[0]; };
+  const auto third = [](std::int64_t) { return 1.0 / 3; };
+  double wide = 0;
+  const DataParameter f64 = of(DType::F64), bf16 = of(DType::BF16), f16 = of(DType::F16), whole = of(DType::I32);
+  InitialPart{f64, 0, 0, 1, {reinterpret_cast<std::byte*>(&wide), 8}}.fill(third);
+  EXPECT_EQ(wide, 1.0 / 3);
+  BFloat16 brain;
+  InitialPart{bf16, 0, 0, 1, {reinterpret_cast<std::byte*>(&brain), 2}}.fill(third);
+  EXPECT_EQ(to_float(brain), 0.333984375F);
+  Half half;
+  InitialPart{f16, 0, 0, 1, {reinterpret_cast<std::byte*>(&half), 2}}.fill(third);
+  EXPECT_EQ(to_float(half), 0.333251953125F);
+  EXPECT_THAT(complaint([&] {
+                InitialPart{whole, 0, 0, 1}.fill(third);
+              }),
+              HasSubstr("InitialPart::fill of 'p': dtype i32, expected f64, f32, f16 or bf16"));
 }
 
 TEST(DataParameters, AreReadAsElementsOfTheirType) {

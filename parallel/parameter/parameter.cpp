@@ -1,3 +1,4 @@
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -5,7 +6,8 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/data_parallel/plan/parameter.hpp>
+#include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -40,7 +42,27 @@ std::string complete(DataParameter& p) {
                      fmt::join(p.shape, ", "));
 }
 
+template <class T>
+void write_as(std::byte* to, std::int64_t element, T value) {
+  std::memcpy(to + static_cast<std::size_t>(element) * sizeof value, &value, sizeof value);
+}
+
 }  // namespace
+
+InitialPart::Write InitialPart::write_of_dtype() const {
+  switch (parameter.dtype) {
+    case DType::F64: return [](std::byte* to, std::int64_t k, double x) { write_as(to, k, x); };
+    case DType::F32: return [](std::byte* to, std::int64_t k, double x) { write_as(to, k, static_cast<float>(x)); };
+    case DType::F16:
+      return [](std::byte* to, std::int64_t k, double x) { write_as(to, k, to_half(static_cast<float>(x))); };
+    case DType::BF16:
+      return [](std::byte* to, std::int64_t k, double x) { write_as(to, k, to_bfloat16(static_cast<float>(x))); };
+    default:
+      throw Error(Code::InvalidArgument, fmt::format("InitialPart::fill of '{}': dtype {}, expected f64, f32, f16 or "
+                                                     "bf16; write the bytes of others to `into`",
+                                                     parameter.path, name_of(parameter.dtype)));
+  }
+}
 
 std::vector<DataParameter> complete_parameters(std::vector<DataParameter> parameters) {
   std::vector<std::string> wrong;
