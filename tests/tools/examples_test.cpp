@@ -140,6 +140,32 @@ TEST(Examples, TrainAndEvaluateTheSame_OnThreeAxes) {
   for (const char* what : {"step 20 loss", "evaluation after step 21"}) EXPECT_EQ(said(other, what), said(alone, what));
 }
 
+struct OfModules {
+  const char *program, *ranks, *argument;  // the argument may be empty
+};
+void expect_the_losses_of_one_rank(const OfModules& all, const std::string& alone) {
+  std::vector<std::string> arguments;
+  if (*all.argument != 0) arguments.emplace_back(all.argument);
+  const Outcome o = run_example(all.program, all.ranks, {"--no-prefix"}, arguments);
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_EQ(o.out, alone) << all.program << ' ' << all.ranks << ' ' << all.argument;
+}
+
+TEST(Examples, OfModules_PrintTheLossesOfOneRank) {
+  for (const char* program : {MODULES_MLP_TP, MODULES_BLOCK_TP_SP, MODULES_RING_ATTENTION}) {
+    const std::string alone = run_program({program}).out;
+    EXPECT_THAT(alone, HasSubstr("step 0 loss"));
+    for (const char* ranks : {"2", "3", "4"}) expect_the_losses_of_one_rank({program, ranks, ""}, alone);
+  }
+  const std::string tp = run_program({MODULES_FSDP_TP}).out, pp = run_program({MODULES_FSDP_PP, "1"}).out;
+  for (const OfModules& all :
+       {OfModules{MODULES_FSDP_TP, "2", "1"}, {MODULES_FSDP_TP, "3", "3"}, {MODULES_FSDP_TP, "6", "2"}})
+    expect_the_losses_of_one_rank(all, tp);
+  for (const OfModules& all :
+       {OfModules{MODULES_FSDP_PP, "2", "1"}, {MODULES_FSDP_PP, "2", "2"}, {MODULES_FSDP_PP, "8", "4"}})
+    expect_the_losses_of_one_rank(all, pp);
+}
+
 /// Order tp-cp-ep-dp-pp: of 8 ranks tp are neighbours, dp two apart, the second stage four further.
 TEST(Examples, ArrangeRanksInAMesh) {
   const Outcome o = run_example(MESH_EXAMPLE, "8", {}, {"2", "2"});

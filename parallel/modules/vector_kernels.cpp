@@ -1,5 +1,5 @@
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "examples/gpt/math/vector_math.cpp"
+#define HWY_TARGET_INCLUDE "sinew/parallel/modules/vector_kernels.cpp"
 // The first one includes this file again for each target, before anything else is seen.
 // clang-format off
 #include <hwy/foreach_target.h>
@@ -7,10 +7,10 @@
 #include <hwy/contrib/math/math-inl.h>
 // clang-format on
 
-#include "vector_math.hpp"
+#include <sinew/parallel/modules/vector_kernels.hpp>
 
 HWY_BEFORE_NAMESPACE();
-namespace gpt::HWY_NAMESPACE {
+namespace sinew::parallel::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -139,7 +139,7 @@ SINEW_FOR_TYPE(double, f64)
 #undef SINEW_FOR_TYPE
 // NOLINTEND(bugprone-macro-parentheses)
 
-void narrow_bf16(const float* from, sinew::BFloat16* to, std::size_t n) {
+void narrow_bf16(const float* from, BFloat16* to, std::size_t n) {
   const hn::ScalableTag<std::uint32_t> d;
   const hn::Rebind<std::uint16_t, decltype(d)> half;
   const std::size_t lanes = hn::Lanes(d);
@@ -158,7 +158,7 @@ void narrow_bf16(const float* from, sinew::BFloat16* to, std::size_t n) {
   for (; i < n; ++i) to[i] = sinew::to_bfloat16(from[i]);
 }
 
-void widen_bf16(const sinew::BFloat16* from, float* to, std::size_t n) {
+void widen_bf16(const BFloat16* from, float* to, std::size_t n) {
   const hn::ScalableTag<std::uint32_t> d;
   const hn::Rebind<std::uint16_t, decltype(d)> half;
   const std::size_t lanes = hn::Lanes(d);
@@ -170,58 +170,58 @@ void widen_bf16(const sinew::BFloat16* from, float* to, std::size_t n) {
   for (; i < n; ++i) to[i] = sinew::to_float(from[i]);
 }
 
-}  // namespace gpt::HWY_NAMESPACE
+}  // namespace sinew::parallel::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace gpt {
+namespace sinew::parallel::kernels {
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define SINEW_FOR_TYPE(T, name)                                                                         \
-  HWY_EXPORT(sum_##name);                                                                               \
-  HWY_EXPORT(dot_##name);                                                                               \
-  HWY_EXPORT(squares_around_##name);                                                                    \
-  HWY_EXPORT(exponentials_##name);                                                                      \
-  HWY_EXPORT(scale_##name);                                                                             \
-  HWY_EXPORT(add_##name);                                                                               \
-  HWY_EXPORT(gelu_##name);                                                                              \
-  HWY_EXPORT(gelu_backward_##name);                                                                     \
-  HWY_EXPORT(normalise_##name);                                                                         \
-  template <>                                                                                           \
-  T sum(const T* x, std::size_t n) {                                                                    \
-    return HWY_DYNAMIC_DISPATCH(sum_##name)(x, n);                                                      \
-  }                                                                                                     \
-  template <>                                                                                           \
-  T dot(const T* a, const T* b, std::size_t n) {                                                        \
-    return HWY_DYNAMIC_DISPATCH(dot_##name)(a, b, n);                                                   \
-  }                                                                                                     \
-  template <>                                                                                           \
-  T squares_around(T mean, const T* x, std::size_t n) {                                                 \
-    return HWY_DYNAMIC_DISPATCH(squares_around_##name)(mean, x, n);                                     \
-  }                                                                                                     \
-  template <>                                                                                           \
-  T exponentials(const T* x, T* out, std::size_t n, T* largest) {                                       \
-    return HWY_DYNAMIC_DISPATCH(exponentials_##name)(x, out, n, largest);                               \
-  }                                                                                                     \
-  template <>                                                                                           \
-  void scale(T* x, T factor, std::size_t n) {                                                           \
-    HWY_DYNAMIC_DISPATCH(scale_##name)(x, factor, n);                                                   \
-  }                                                                                                     \
-  template <>                                                                                           \
-  void add(T* to, const T* x, std::size_t n) {                                                          \
-    HWY_DYNAMIC_DISPATCH(add_##name)(to, x, n);                                                         \
-  }                                                                                                     \
-  template <>                                                                                           \
-  void gelu(const T* x, T* y, std::size_t n) {                                                          \
-    HWY_DYNAMIC_DISPATCH(gelu_##name)(x, y, n);                                                         \
-  }                                                                                                     \
-  template <>                                                                                           \
-  void gelu_backward(const T* x, T* dy, std::size_t n) {                                                \
-    HWY_DYNAMIC_DISPATCH(gelu_backward_##name)(x, dy, n);                                               \
-  }                                                                                                     \
-  template <>                                                                                           \
-  void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n) { \
-    HWY_DYNAMIC_DISPATCH(normalise_##name)(x, mean, factor, weight, bias, out, n);                      \
+#define SINEW_FOR_TYPE(T, name)                                                                                   \
+  HWY_EXPORT(sum_##name);                                                                                         \
+  HWY_EXPORT(dot_##name);                                                                                         \
+  HWY_EXPORT(squares_around_##name);                                                                              \
+  HWY_EXPORT(exponentials_##name);                                                                                \
+  HWY_EXPORT(scale_##name);                                                                                       \
+  HWY_EXPORT(add_##name);                                                                                         \
+  HWY_EXPORT(gelu_##name);                                                                                        \
+  HWY_EXPORT(gelu_backward_##name);                                                                               \
+  HWY_EXPORT(normalise_##name);                                                                                   \
+  template <>                                                                                                     \
+  SINEW_API T sum(const T* x, std::size_t n) {                                                                    \
+    return HWY_DYNAMIC_DISPATCH(sum_##name)(x, n);                                                                \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API T dot(const T* a, const T* b, std::size_t n) {                                                        \
+    return HWY_DYNAMIC_DISPATCH(dot_##name)(a, b, n);                                                             \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API T squares_around(T mean, const T* x, std::size_t n) {                                                 \
+    return HWY_DYNAMIC_DISPATCH(squares_around_##name)(mean, x, n);                                               \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API T exponentials(const T* x, T* out, std::size_t n, T* largest) {                                       \
+    return HWY_DYNAMIC_DISPATCH(exponentials_##name)(x, out, n, largest);                                         \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API void scale(T* x, T factor, std::size_t n) {                                                           \
+    HWY_DYNAMIC_DISPATCH(scale_##name)(x, factor, n);                                                             \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API void add(T* to, const T* x, std::size_t n) {                                                          \
+    HWY_DYNAMIC_DISPATCH(add_##name)(to, x, n);                                                                   \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API void gelu(const T* x, T* y, std::size_t n) {                                                          \
+    HWY_DYNAMIC_DISPATCH(gelu_##name)(x, y, n);                                                                   \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API void gelu_backward(const T* x, T* dy, std::size_t n) {                                                \
+    HWY_DYNAMIC_DISPATCH(gelu_backward_##name)(x, dy, n);                                                         \
+  }                                                                                                               \
+  template <>                                                                                                     \
+  SINEW_API void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n) { \
+    HWY_DYNAMIC_DISPATCH(normalise_##name)(x, mean, factor, weight, bias, out, n);                                \
   }
 SINEW_FOR_TYPE(float, f32)
 SINEW_FOR_TYPE(double, f64)
@@ -230,8 +230,10 @@ SINEW_FOR_TYPE(double, f64)
 
 HWY_EXPORT(narrow_bf16);
 HWY_EXPORT(widen_bf16);
-void narrow(const float* from, sinew::BFloat16* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(narrow_bf16)(from, to, n); }
-void widen(const sinew::BFloat16* from, float* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(widen_bf16)(from, to, n); }
+SINEW_API void narrow(const float* from, BFloat16* to, std::size_t n) {
+  HWY_DYNAMIC_DISPATCH(narrow_bf16)(from, to, n);
+}
+SINEW_API void widen(const BFloat16* from, float* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(widen_bf16)(from, to, n); }
 
-}  // namespace gpt
+}  // namespace sinew::parallel::kernels
 #endif

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/modules/attention_module.hpp>
+#include <sinew/parallel/modules/replicated_gradient.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+int shared_heads(const AttentionShape& shape) {
+  return shape.key_value_heads > 0 ? shape.key_value_heads : shape.heads;
+}
+
+int head_width(const AttentionShape& shape) {
+  if (shape.heads < 1 || shape.width % shape.heads != 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("attention '{}': a width of {} for {} heads, expected a multiple of the "
+                            "heads",
+                            shape.name, shape.width, shape.heads));
+  return static_cast<int>(shape.width / shape.heads);
+}
+
+/// The heads of one rank. Query heads that share a head of keys and values may be on two ranks.
+AttentionHeads heads_of(const AttentionShape& shape, const HeadCut& cut) {
+  const int each = shape.heads / shared_heads(shape);
+  const std::int64_t first = cut.queries.count() == 0 ? 0 : cut.queries.first - cut.key_values.first * each;
+  return {static_cast<int>(cut.queries.count()), static_cast<int>(cut.key_values.count()), head_width(shape), each,
+          static_cast<int>(first)};
+}
+
+/// Offsets of what each tensor-parallel rank has. extent(heads of a rank): how much that is.
+template <class F>
+std::vector<std::int64_t> offsets_of(const AttentionShape& shape, const LayerGroup& group, const F& extent) {
+  std::vector<std::int64_t> offsets{0};
+  const int ranks = GroupPlace(*group.tensor).ranks;
+  for (int r = 0; r < ranks; ++r)
+    offsets.push_back(offsets.back() + extent(heads_of(shape, cut_heads(shape.heads, shared_heads(shape), r, ranks))));
+  return offsets;
+}
+
+int context_rank(const ContextGroup& context) {
+  return GroupPlace(*context.ring).rank * GroupPlace(*context.head_sharers).ranks +
+         GroupPlace(*context.head_sharers).rank;
+}
+
+LinearShape linear_shape(const AttentionShape& shape, const LayerGroup& group, const ContextGroup& context,
+                         const std::string& name) {
+  LinearShape of{.name = shape.name + name, .rows = shape.sequences * shape.positions.tokens(context_rank(context))};
+  of.inputs = of.outputs = shape.width;
+  of.sequence_parallel = group.sequence_parallel;
+  return of;
+}
+
+LinearShape shape_of_qkv(const AttentionShape& shape, const LayerGroup& group, const ContextGroup& context) {
+  LinearShape of = linear_shape(shape, group, context, ".qkv");
+  of.cut.offsets =
+      offsets_of(shape, group, [](const AttentionHeads& heads) { return heads.width() + 2 * heads.key_value_width(); });
+  of.outputs = of.cut.offsets.back();
+  return of;
+}
+
+LinearShape shape_of_out(const AttentionShape& shape, const LayerGroup& group, const ContextGroup& context) {
+  LinearShape of = linear_shape(shape, group, context, ".out");
+  of.cut.offsets = offsets_of(shape, group, [](const AttentionHeads& heads) { return heads.width(); });
+  return of;
+}
+
+ContextShape shape_of_context(const AttentionShape& shape, const ContextGroup& context, const AttentionHeads& heads) {
+  return {heads, shape.positions, GroupPlace(*context.head_sharers).ranks, shape.sequences, false};
+}
+
+}  // namespace
+
+template <class T>
+AttentionModule<T>::AttentionModule(const LayerGroup& group, const ContextGroup& context, const AttentionShape& shape,
+                                    const LinearOptions& options)
+    : shape_(shape),
+      group_(group),
+      options_(options),
+      cut_(
+          cut_heads(shape.heads, shared_heads(shape), GroupPlace(*group.tensor).rank, GroupPlace(*group.tensor).ranks)),
+      heads_(heads_of(shape, cut_)),
+      qkv_shape_(shape_of_qkv(shape, group, context)),
+      qkv_(group.tensor, "tp", *group.blas, qkv_shape_),
+      out_(group, shape_of_out(shape, group, context), options),
+      attention_(context.head_sharers, context.ring, *group.blas, shape_of_context(shape, context, heads_)),
+      inside_(static_cast<std::int64_t>(
+          ContextAttention<T>::kept_for(shape_of_context(shape, context, heads_), context_rank(context)))),
+      masks_(static_cast<std::size_t>(shape.sequences), AttentionMask(shape.causal)) {
+  const std::int64_t width = heads_.width(), shared = heads_.key_value_width();
+  const std::int64_t stored = cut_.key_values_cut ? shared : std::int64_t{shared_heads(shape)} * heads_.head_width;
+  const std::int64_t first = cut_.key_values_cut ? 0 : cut_.key_values.first * heads_.head_width;
+  queries_ = {.rows = width, .outputs = {{0, width}}, .at = {0}};
+  keys_values_ = {.rows = 2 * stored,
+                  .outputs = {{width, width + shared}, {width + shared, width + 2 * shared}},
+                  .at = {first, stored + first},
+                  .whole = !cut_.key_values_cut};
+}
+
+/// A weight [outputs..., width] and its bias [outputs...].
+template <class T>
+void AttentionModule<T>::declare(ParameterList& list, Projection& of, const std::string& name, std::int64_t outputs,
+                                 const Box& box) {
+  DataParameter bias = list.like();
+  bias.path = shape_.name + name + ".bias";
+  bias.shape = box.first.size() > 1 ? std::vector<std::int64_t>{2, outputs} : std::vector<std::int64_t>{outputs};
+  bias.box = box;
+  bias.elements = 0;
+  if (!of.whole && GroupPlace(*group_.tensor).ranks > 1) bias.spread += bias.spread.empty() ? "tp" : "-tp";
+  DataParameter weight = bias;
+  weight.path = shape_.name + name + ".weight";
+  weight.shape.push_back(shape_.width);
+  weight.box.first.push_back(0);
+  weight.box.last.push_back(shape_.width);
+  of.weight = list.add(std::move(weight), normally_distributed(options_.deviation));
+  if (options_.bias) of.bias = list.add(std::move(bias), all_equal_to(0));
+}
+
+template <class T>
+void AttentionModule<T>::declare(ParameterList& list) {
+  const std::int64_t w = heads_.head_width, all = std::int64_t{shared_heads(shape_)} * w;
+  declare(list, queries_, ".queries", shape_.width, {{cut_.queries.first * w}, {cut_.queries.last * w}});
+  const Rows shared = cut_.key_values_cut ? Rows{cut_.key_values.first * w, cut_.key_values.last * w} : Rows{0, all};
+  declare(list, keys_values_, ".keys_values", all, {{0, shared.first}, {2, shared.last}});
+  out_.declare(list);
+}
+
+template <class T>
+template <class U>
+Projections<U> AttentionModule<T>::projections(U* qkv) const noexcept {
+  U* const keys = qkv + heads_.width();
+  return {qkv, keys, keys + heads_.key_value_width(), row_width(), row_width()};
+}
+
+template <class T>
+void AttentionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
+  kept.arrays.push_back(pass.take(rows() * row_width()));
+  kept.arrays.push_back(pass.take(rows() * heads_.width()));
+  kept.arrays.push_back(pass.take(inside_));
+  kept.parts.resize(1);
+  T *const qkv = kept.arrays[0].data(), *const mixed = kept.arrays[1].data();
+  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows() * shape_.width : 0);
+  qkv_.gather(x, whole.data(), [&](const T* all, const Rows& here) {
+    for (const Projection* of : {&queries_, &keys_values_}) {
+      const auto weight = pass.values(of->weight);
+      const auto bias = options_.bias ? pass.values(of->bias) : typename Pass<T>::Values{};
+      for (std::size_t i = 0; i < of->outputs.size(); ++i)
+        qkv_.multiply(all, weight.data() + of->at[i] * shape_.width, options_.bias ? bias.data() + of->at[i] : nullptr,
+                      here, of->outputs[i], qkv);
+    }
+  });
+  attention_.forward(masks_, projections<const T>(qkv), mixed, kept.arrays[2].data());
+  out_.forward(pass, mixed, kept.parts[0], out);
+}
+
+template <class T>
+void AttentionModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* dout, T* dx) {
+  const PooledArray<T> dmixed = pass.take(rows() * heads_.width());
+  kept.gradients.clear();
+  kept.gradients.push_back(pass.take(rows() * row_width()));
+  T* const dqkv = kept.gradients[0].data();
+  out_.input_gradient(pass, kept.arrays[1].data(), kept.parts[0], dout, dmixed.data());
+  attention_.backward(masks_, projections<const T>(kept.arrays[0].data()), kept.arrays[1].data(), kept.arrays[2].data(),
+                      dmixed.data(), projections<T>(dqkv));
+  if (dx == nullptr) return;
+  const PooledArray<T> partial = pass.take(qkv_.partial_rows() * shape_.width);
+  const auto add_back = [&](const Rows& here, T* to) {
+    T beta{0};
+    for (const Projection* of : {&queries_, &keys_values_}) {
+      const auto weight = pass.values(of->weight);
+      for (std::size_t i = 0; i < of->outputs.size(); ++i)
+        qkv_.multiply_back(dqkv, weight.data() + of->at[i] * shape_.width, here, of->outputs[i],
+                           std::exchange(beta, T{1}), to);
+    }
+  };
+  qkv_.sum(add_back, partial.data(), dx).get();
+}
+
+template <class T>
+void AttentionModule<T>::add_gradients(Pass<T>& pass, const Projection& of, const T* all_rows, const T* dqkv) {
+  const auto add = [&](std::int32_t parameter, std::int64_t columns, const auto& gradient) {
+    const auto write = [&](T* to, T beta) {
+      for (std::size_t i = 0; i < of.outputs.size(); ++i) gradient(of.outputs[i], beta, to + of.at[i] * columns);
+    };
+    if (!of.whole) {
+      pass.add_gradient(parameter, write);
+      return pass.ready(parameter);
+    }
+    add_replicated_gradient<T>(pass, parameter, of.rows * columns, &*group_.tensor, [&](T* to) {
+      std::fill_n(to, of.rows * columns, T{0});  // of heads that no query of this rank looks at
+      write(to, T{0});
+    });
+  };
+  add(of.weight, shape_.width,
+      [&](const Rows& o, T beta, T* to) { qkv_.weight_gradient(all_rows, dqkv, o, beta, to); });
+  if (options_.bias) add(of.bias, 1, [&](const Rows& o, T beta, T* to) { qkv_.bias_gradient(dqkv, o, beta, to); });
+}
+
+template <class T>
+void AttentionModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
+  out_.weight_gradient(pass, kept.arrays[1].data(), kept.parts[0], dout);
+  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows() * shape_.width : 0);
+  if (group_.sequence_parallel) qkv_.begin_gather(x, whole.data()).get();
+  const T* const all_rows = group_.sequence_parallel ? whole.data() : x;
+  for (const Projection* of : {&keys_values_, &queries_}) add_gradients(pass, *of, all_rows, kept.gradients[0].data());
+  kept.gradients.clear();
+}
+
+template class AttentionModule<float>;
+template class AttentionModule<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/modules/module.hpp>
+
+namespace sinew::parallel {
+
+/// Modules one after the other. The outputs between them are kept for the backward pass.
+/// Errors: InvalidArgument if there is no module, or if one does not take as many elements as the one before it makes.
+template <class T>
+class SINEW_API Sequence final : public Module<T> {
+ public:
+  explicit Sequence(std::vector<ModulePtr<T>> modules);
+
+  std::int64_t in_elements() const override { return modules_.front()->in_elements(); }
+  std::int64_t out_elements() const override { return modules_.back()->out_elements(); }
+  void declare(ParameterList& list) override;
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+  void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+
+ private:
+  std::vector<ModulePtr<T>> modules_;
+};
+
+/// out = x + module(x). The module must make as many elements as it takes.
+/// Errors: InvalidArgument if it does not.
+template <class T>
+class SINEW_API Residual final : public Module<T> {
+ public:
+  explicit Residual(ModulePtr<T> module);
+
+  std::int64_t in_elements() const override { return module_->in_elements(); }
+  std::int64_t out_elements() const override { return module_->out_elements(); }
+  void declare(ParameterList& list) override { module_->declare(list); }
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+  void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+
+ private:
+  ModulePtr<T> module_;
+};
+
+/// Keeps nothing but its input. The backward pass makes everything else again, by another forward pass. It stands
+/// within a Unit. A Unit within it would be opened twice.
+/// Source: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
+template <class T>
+class SINEW_API Recomputed final : public Module<T> {
+ public:
+  explicit Recomputed(ModulePtr<T> module) : module_(std::move(module)) {}
+
+  std::int64_t in_elements() const override { return module_->in_elements(); }
+  std::int64_t out_elements() const override { return module_->out_elements(); }
+  void declare(ParameterList& list) override { module_->declare(list); }
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+  void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+
+ private:
+  void make_again(Pass<T>& pass, const T* x, Kept<T>& kept);
+
+  ModulePtr<T> module_;
+};
+
+/// The parameters of the module are one unit of data parallelism (DataParameter::unit). Where parameters are sharded,
+/// they are gathered before the module's passes and freed after them. Units do not contain each other.
+template <class T>
+class SINEW_API Unit final : public Module<T> {
+ public:
+  Unit(std::string name, ModulePtr<T> module) : name_(std::move(name)), module_(std::move(module)) {}
+
+  std::int64_t in_elements() const override { return module_->in_elements(); }
+  std::int64_t out_elements() const override { return module_->out_elements(); }
+  void declare(ParameterList& list) override;
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+  void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+
+ private:
+  std::string name_;
+  ModulePtr<T> module_;
+  bool has_parameters_ = false;
+};
+
+extern template class Sequence<float>;
+extern template class Sequence<double>;
+extern template class Residual<float>;
+extern template class Residual<double>;
+extern template class Recomputed<float>;
+extern template class Recomputed<double>;
+extern template class Unit<float>;
+extern template class Unit<double>;
+
+/// Shorthand: sequence(a, b, c) of modules by value.
+template <class T, class... Modules>
+ModulePtr<T> sequence(Modules&&... modules) {
+  std::vector<ModulePtr<T>> list;
+  (list.push_back(std::forward<Modules>(modules)), ...);
+  return std::make_unique<Sequence<T>>(std::move(list));
+}
+template <class T>
+ModulePtr<T> residual(ModulePtr<T> module) {
+  return std::make_unique<Residual<T>>(std::move(module));
+}
+template <class T>
+ModulePtr<T> recomputed(ModulePtr<T> module) {
+  return std::make_unique<Recomputed<T>>(std::move(module));
+}
+template <class T>
+ModulePtr<T> unit(std::string name, ModulePtr<T> module) {
+  return std::make_unique<Unit<T>>(std::move(name), std::move(module));
+}
+
+}  // namespace sinew::parallel

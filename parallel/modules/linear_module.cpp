@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <utility>
+
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/modules/linear_module.hpp>
+#include <sinew/parallel/modules/replicated_gradient.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+LinearShape with_rows_cut(LinearShape shape, const LayerGroup& group) {
+  shape.sequence_parallel = group.sequence_parallel;
+  return shape;
+}
+
+}  // namespace
+
+template <class T>
+ColumnModule<T>::ColumnModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options)
+    : shape_(with_rows_cut(shape, group)), options_(options), layer_(group.tensor, "tp", *group.blas, shape_) {}
+
+template <class T>
+std::int64_t ColumnModule<T>::in_elements() const {
+  return layer_.own_rows() * shape_.inputs;
+}
+
+template <class T>
+std::int64_t ColumnModule<T>::out_elements() const {
+  return shape_.rows * layer_.outputs();
+}
+
+template <class T>
+void ColumnModule<T>::declare(ParameterList& list) {
+  LinearParameters of = layer_.parameters(list.like());
+  weight_ = list.add(std::move(of.weight), normally_distributed(options_.deviation));
+  if (options_.bias) bias_ = list.add(std::move(of.bias), all_equal_to(0));
+}
+
+template <class T>
+void ColumnModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
+  const auto weight = pass.values(weight_);
+  const auto bias = options_.bias ? pass.values(bias_) : typename Pass<T>::Values{};
+  const PooledArray<T> whole = pass.take(shape_.sequence_parallel ? shape_.rows * shape_.inputs : 0);
+  layer_.forward(x, weight.data(), bias.data(), whole.data(), out);
+}
+
+template <class T>
+void ColumnModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
+  if (dx == nullptr) return;
+  const auto weight = pass.values(weight_);
+  const PooledArray<T> partial = pass.take(layer_.partial_rows() * shape_.inputs);
+  layer_.input_gradient(dout, weight.data(), partial.data(), dx).get();
+}
+
+template <class T>
+void ColumnModule<T>::add_weight_gradient(Pass<T>& pass, const T* all_rows, const T* dout) {
+  pass.add_gradient(weight_, [&](T* to, T beta) { layer_.weight_gradient(all_rows, dout, beta, to); });
+  pass.ready(weight_);
+  if (!options_.bias) return;
+  pass.add_gradient(bias_, [&](T* to, T beta) { layer_.bias_gradient(dout, beta, to); });
+  pass.ready(bias_);
+}
+
+template <class T>
+void ColumnModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, const T* dout) {
+  if (!shape_.sequence_parallel) return add_weight_gradient(pass, x, dout);
+  const PooledArray<T> whole = pass.take(shape_.rows * shape_.inputs);
+  layer_.begin_gather(x, whole.data()).get();
+  add_weight_gradient(pass, whole.data(), dout);
+}
+
+template <class T>
+void ColumnModule<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
+  if (dx == nullptr) return weight_gradient(pass, x, kept, dout);
+  const PooledArray<T> whole = pass.take(shape_.sequence_parallel ? shape_.rows * shape_.inputs : 0);
+  std::optional<Exchange::Underway> rows;
+  if (shape_.sequence_parallel) rows.emplace(layer_.begin_gather(x, whole.data()));
+  const auto weight = pass.values(weight_);
+  const PooledArray<T> partial = pass.take(layer_.partial_rows() * shape_.inputs);
+  auto sum = layer_.input_gradient(dout, weight.data(), partial.data(), dx);
+  if (rows) rows->get();
+  add_weight_gradient(pass, shape_.sequence_parallel ? whole.data() : x, dout);
+  sum.get();
+}
+
+template <class T>
+RowModule<T>::RowModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options)
+    : group_(group.tensor),
+      shape_(with_rows_cut(shape, group)),
+      options_(options),
+      layer_(group.tensor, "tp", *group.blas, shape_) {}
+
+template <class T>
+std::int64_t RowModule<T>::in_elements() const {
+  return shape_.rows * layer_.inputs();
+}
+
+template <class T>
+std::int64_t RowModule<T>::out_elements() const {
+  return layer_.own_rows() * shape_.outputs;
+}
+
+template <class T>
+void RowModule<T>::declare(ParameterList& list) {
+  LinearParameters of = layer_.parameters(list.like());
+  weight_ = list.add(std::move(of.weight), normally_distributed(options_.deviation));
+  if (options_.bias) bias_ = list.add(std::move(of.bias), all_equal_to(0));
+}
+
+template <class T>
+void RowModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
+  const auto weight = pass.values(weight_);
+  const auto bias = options_.bias ? pass.values(bias_) : typename Pass<T>::Values{};
+  const PooledArray<T> partial = pass.take(layer_.partial_rows() * shape_.outputs);
+  layer_.forward(x, weight.data(), bias.data(), partial.data(), out);
+}
+
+template <class T>
+void RowModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* dout, T* dx) {
+  // The gathered gradients of all rows are kept for the weight's gradient.
+  kept.gradients.clear();
+  kept.gradients.push_back(pass.take(shape_.sequence_parallel ? shape_.rows * shape_.outputs : 0));
+  PooledArray<T> unwanted;
+  if (dx == nullptr) {  // it comes with the gathered rows
+    unwanted = pass.take(in_elements());
+    dx = unwanted.data();
+  }
+  const auto weight = pass.values(weight_);
+  layer_.input_gradient(dout, weight.data(), kept.gradients.front().data(), dx);
+}
+
+template <class T>
+void RowModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
+  const T* all = shape_.sequence_parallel ? kept.gradients.front().data() : dout;
+  pass.add_gradient(weight_, [&](T* to, T beta) { layer_.weight_gradient(all, x, beta, to); });
+  pass.ready(weight_);
+  kept.gradients.clear();
+  if (!options_.bias) return;
+  add_replicated_gradient<T>(pass, bias_, shape_.outputs, shape_.sequence_parallel ? &*group_ : nullptr,
+                             [&](T* to) { layer_.bias_gradient(dout, T{0}, to); });
+}
+
+template class ColumnModule<float>;
+template class ColumnModule<double>;
+template class RowModule<float>;
+template class RowModule<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/modules/module.hpp>
+#include <sinew/parallel/tensor/column_linear.hpp>
+#include <sinew/parallel/tensor/row_linear.hpp>
+
+namespace sinew::parallel {
+
+/// The surroundings that the layers of a model share: the ranks along "tp", and who multiplies.
+struct LayerGroup {
+  CallGroup tensor;
+  Blas* blas;
+  /// Sequence parallelism: between layers each rank has some of the rows.
+  bool sequence_parallel = false;
+};
+
+struct LinearOptions {
+  bool bias = true;
+  double deviation = 0.02;  ///< of the weight's initial values; the bias begins with zeros
+};
+
+/// A ColumnLinear as a module: every rank makes some of the outputs.
+/// Shape:  x [own rows, inputs], out [rows, outputs of this rank].
+/// Errors: as ColumnLinear.
+template <class T>
+class SINEW_API ColumnModule final : public Module<T> {
+ public:
+  ColumnModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options = {});
+
+  std::int64_t in_elements() const override;
+  std::int64_t out_elements() const override;
+  void declare(ParameterList& list) override;
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+  /// The input's gradient is summed over the ranks while that of the weight is computed.
+  void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+
+ private:
+  void add_weight_gradient(Pass<T>& pass, const T* all_rows, const T* dout);
+
+  LinearShape shape_;
+  LinearOptions options_;
+  ColumnLinear<T> layer_;
+  std::int32_t weight_ = -1, bias_ = -1;
+};
+
+/// A RowLinear as a module: every rank takes some of the inputs, and the outputs are summed over the ranks.
+/// Shape:  x [rows, inputs of this rank], out [own rows, outputs].
+/// Errors: as RowLinear.
+template <class T>
+class SINEW_API RowModule final : public Module<T> {
+ public:
+  RowModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options = {});
+
+  std::int64_t in_elements() const override;
+  std::int64_t out_elements() const override;
+  void declare(ParameterList& list) override;
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+
+ private:
+  CallGroup group_;
+  LinearShape shape_;
+  LinearOptions options_;
+  RowLinear<T> layer_;
+  std::int32_t weight_ = -1, bias_ = -1;
+};
+
+extern template class ColumnModule<float>;
+extern template class ColumnModule<double>;
+extern template class RowModule<float>;
+extern template class RowModule<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/modules/module.hpp>
+
+namespace sinew::parallel {
+
+/// The options of a model's parameters.
+struct ModelOptions {
+  DataRow row{};                 ///< data_row("zero3", {"dp"})
+  DType parameter = DType::F32;  ///< f64, f32, bf16 or f16
+  DType gradient = DType::F32;   ///< in which gradients are added up and summed
+  std::uint64_t seed = 1;        ///< of initial values
+  std::string unit = "model";    ///< of parameters of modules outside a Unit
+  /// The axes along which other ranks have other modules: "pp" if the model is a pipeline's. Modules add their own.
+  std::string spread{};
+  /// Sums by default, so that the optimizer gets the mean over all samples, however many a rank has.
+  DataParallelOptions data{.gradients = ReduceOp::Sum};
+};
+
+/// Modules with their parameters, under a row of data parallelism. A step of training:
+///
+///     model.forward(batch, x, out);             once for each microbatch,
+///     model.backward(dout, dx);                 all but the last one within data().no_sync()
+///     auto owned = model.data().finish_backward();
+///     optimizer.update(owned, scale);
+///     model.data().updated();
+///
+/// Shape:    x, out, dx and dout as the module has them. x stays as it is until backward() has ended.
+/// Thread:   the World's.
+/// Lifetime: ends before mesh and World, and before what the modules were made with.
+/// Errors:   the constructor throws as DataParallel, and InvalidArgument if two parameters have one name. forward() and
+///           backward() throw what the modules throw, and InvalidArgument for backward() without forward().
+template <class T>
+class SINEW_API Model {
+ public:
+  Model(Mesh& mesh, ModulePtr<T> module, Allocate allocate, const ModelOptions& options);
+
+  /// Returns the loss of the modules that have one, such as PredictionModule.
+  TokenLoss forward(const MicroBatch& batch, const T* x, T* out);
+  /// loss_scale: Pass::loss_scale. dout and dx may be null if the module makes or takes no elements.
+  void backward(const T* dout, T* dx, double loss_scale = 1);
+  /// A forward pass for which no backward pass follows, within data().forward_only().
+  TokenLoss evaluate(const MicroBatch& batch, const T* x, T* out);
+
+  DataParallel& data() noexcept { return *data_; }
+  Module<T>& module() noexcept { return *module_; }
+  /// Bytes of activations and of room for passes.
+  std::size_t held_bytes() const noexcept { return pool_.held_bytes(); }
+
+ private:
+  struct Underway {
+    Pass<T> pass;
+    const T* x;
+    Kept<T> kept;
+  };
+
+  ModulePtr<T> module_;
+  std::unique_ptr<DataParallel> data_;
+  ArrayPool<T> pool_;
+  std::unique_ptr<Underway> underway_;
+};
+
+extern template class Model<float>;
+extern template class Model<double>;
+
+/// Declares the parameters of modules, and makes data parallelism of them. one_unit: all of them belong to
+/// ModelOptions::unit.
+template <class T>
+SINEW_API std::unique_ptr<DataParallel> data_parallel_of(Mesh& mesh, std::vector<Module<T>*> modules, Allocate allocate,
+                                                         const ModelOptions& options, bool one_unit = false);
+
+}  // namespace sinew::parallel

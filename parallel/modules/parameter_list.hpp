@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/common/keyed_random.hpp>
+#include <sinew/parallel/parameter/parameter.hpp>
+
+namespace sinew::parallel {
+
+/// The initial value of element k of the whole parameter. The random numbers are keyed by the parameter's name, so that
+/// values do not depend on the layout.
+using InitialRule = std::function<double(const KeyedRandom& random, std::int64_t k)>;
+
+SINEW_API InitialRule all_equal_to(double value);
+/// Source: normal distribution with mean 0, as GPT-2 has it.
+SINEW_API InitialRule normally_distributed(double deviation);
+
+/// The parameters of the modules of a rank, in the order in which the modules declare them.
+class SINEW_API ParameterList {
+ public:
+  /// like: dtype, gradient, spread and unit of parameters whose module does not say otherwise. one_unit: all parameters
+  /// stay in the unit of `like`, whatever modules say.
+  explicit ParameterList(DataParameter like, bool one_unit = false) : like_(std::move(like)), one_unit_(one_unit) {}
+
+  /// The record that a module completes: its dtype, gradient, spread and unit.
+  const DataParameter& like() const noexcept { return like_; }
+  /// Parameters that are declared from now on belong to this unit. Returns the unit before.
+  std::string set_unit(std::string unit) { return one_unit_ ? like_.unit : std::exchange(like_.unit, std::move(unit)); }
+  /// Returns the number of the parameter.
+  /// Errors: InvalidArgument if a parameter of this path was declared before.
+  std::int32_t add(DataParameter parameter, InitialRule initial);
+
+  const std::vector<DataParameter>& parameters() const noexcept { return parameters_; }
+  /// The initial values of all parameters, for DataParallel.
+  InitialValues initial(std::uint64_t seed) const;
+
+ private:
+  DataParameter like_;
+  bool one_unit_;
+  std::vector<DataParameter> parameters_;
+  std::vector<InitialRule> rules_;
+};
+
+}  // namespace sinew::parallel

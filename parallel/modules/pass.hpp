@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/dtype.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
+#include <sinew/parallel/modules/array_pool.hpp>
+#include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
+
+namespace sinew::parallel {
+
+/// The data of one microbatch, beside the activations that modules hand on.
+struct MicroBatch {
+  std::span<const std::int64_t> tokens{};   ///< for embeddings: all rows of the tensor-parallel group
+  std::span<const std::int64_t> targets{};  ///< for predictions, likewise
+  std::uint64_t step = 0;                   ///< of training, for dropout
+  std::int64_t first_row = 0;               ///< the number of the first row in the batch of all ranks, for dropout
+};
+
+/// One pass of one microbatch through modules: its data, and access to parameters and gradients.
+/// Parameters may be of f64, f32, bf16 or f16. Modules see them as T. Gradients are added in the dtype of the record.
+template <class T>
+class SINEW_API Pass {
+ public:
+  /// reports: gradients are reported to `data` as they are complete, and units are opened and closed as modules enter
+  /// and leave them. false: whoever runs the pass does both, as in a pipeline.
+  Pass(DataParallel& data, ArrayPool<T>& pool, bool reports) : data_(&data), pool_(&pool), reports_(reports) {}
+
+  MicroBatch batch{};
+  TokenLoss loss{};       ///< of the predictions of this pass
+  double loss_scale = 1;  ///< by which the gradients of the loss are multiplied
+
+  PooledArray<T> take(std::int64_t elements) { return pool_->take(elements); }
+
+  /// A parameter's values on this rank.
+  class Values {
+   public:
+    const T* data() const noexcept { return data_; }
+
+   private:
+    friend class Pass;
+    const T* data_ = nullptr;
+    PooledArray<T> converted_{};  // where the parameter is of another type
+  };
+  Values values(std::int32_t parameter);
+  /// write(to, beta) writes beta * to + the gradient, for all elements of the parameter on this rank.
+  void add_gradient(std::int32_t parameter, const std::function<void(T* to, T beta)>& write);
+  /// The module has added all of the gradient in this pass.
+  void ready(std::int32_t parameter) {
+    if (reports_) data_->gradient_ready(parameter);
+  }
+
+  // The calls of a unit of data parallelism.
+  void enter_forward(const std::string& unit) {
+    if (reports_) data_->before_forward(data_->unit(unit));
+  }
+  void leave_forward(const std::string& unit) {
+    if (reports_) data_->after_forward(data_->unit(unit));
+  }
+  void enter_backward(const std::string& unit) {
+    if (reports_) data_->before_backward(data_->unit(unit));
+  }
+  void leave_backward(const std::string& unit) {
+    if (reports_) data_->after_backward(data_->unit(unit));
+  }
+  DataParallel& data() noexcept { return *data_; }
+
+ private:
+  DataParallel* data_;
+  ArrayPool<T>* pool_;
+  bool reports_;
+};
+
+extern template class Pass<float>;
+extern template class Pass<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/modules/module.hpp>
+
+namespace sinew::parallel {
+
+/// A function of each element. forward writes y = f(x). backward multiplies dy by the slope of f at x.
+/// Shape: n elements each.
+template <class T>
+struct PointwiseFunction {
+  std::function<void(const T* x, T* y, std::size_t n)> forward{};
+  std::function<void(const T* x, T* dy, std::size_t n)> backward{};
+};
+
+/// Source of gelu: Hendrycks and Gimpel, arXiv 1606.08415, in the form with tanh that GPT-2 has.
+template <class T>
+SINEW_API PointwiseFunction<T> gelu();
+template <class T>
+SINEW_API PointwiseFunction<T> relu();
+template <class T>
+SINEW_API PointwiseFunction<T> hyperbolic_tangent();
+
+extern template PointwiseFunction<float> gelu();
+extern template PointwiseFunction<double> gelu();
+extern template PointwiseFunction<float> relu();
+extern template PointwiseFunction<double> relu();
+extern template PointwiseFunction<float> hyperbolic_tangent();
+extern template PointwiseFunction<double> hyperbolic_tangent();
+
+/// Applies a function to each element. It has no parameters and sends nothing.
+template <class T>
+class Pointwise final : public Module<T> {
+ public:
+  Pointwise(std::int64_t elements, PointwiseFunction<T> function)
+      : elements_(elements), function_(std::move(function)) {}
+
+  std::int64_t in_elements() const override { return elements_; }
+  std::int64_t out_elements() const override { return elements_; }
+  void declare(ParameterList& /*list*/) override {}
+  void forward(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, T* out) override {
+    function_.forward(x, out, static_cast<std::size_t>(elements_));
+  }
+  void input_gradient(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, const T* dout, T* dx) override {
+    if (dx == nullptr) return;
+    std::copy_n(dout, elements_, dx);
+    function_.backward(x, dx, static_cast<std::size_t>(elements_));
+  }
+  void weight_gradient(Pass<T>& /*pass*/, const T* /*x*/, Kept<T>& /*kept*/, const T* /*dout*/) override {}
+
+ private:
+  std::int64_t elements_;
+  PointwiseFunction<T> function_;
+};
+
+}  // namespace sinew::parallel

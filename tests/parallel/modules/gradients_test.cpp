@@ -1,0 +1,209 @@
+// The gradients of each module on one rank, against differences of its outputs.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/modules/attention_module.hpp>
+#include <sinew/parallel/modules/compose.hpp>
+#include <sinew/parallel/modules/layer_norm.hpp>
+#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/pointwise.hpp>
+#include <sinew/parallel/modules/vocabulary.hpp>
+#include <support/worlds.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+using sinew::test::complaint;
+using sinew::test::on_threads;
+using sinew::test::only;
+using sinew::test::require;
+using ::testing::HasSubstr;
+using Values = std::vector<double>;
+
+constexpr double kStep = 1e-5, kTolerance = 1e-8;
+
+Values wave(std::int64_t count, double by) {
+  Values all(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::sin(by * static_cast<double>(i + 1));
+  return all;
+}
+
+/// A module on one rank; the function that is differentiated is the sum of its outputs times `dout`, plus its loss.
+struct Probe {
+  Probe(World& world, ModulePtr<double> module, bool splits)
+      : mesh(world.communicator(), Factorisation({{"tp", 1}, {"dp", 1}})),
+        model(mesh, std::move(module), [&world](std::size_t bytes) { return world.allocate(bytes); },
+              {.row = data_row("ddp", {"dp"}), .parameter = DType::F64, .gradient = DType::F64}),
+        splits_(splits),
+        x(wave(model.module().in_elements(), 0.61)),
+        dout(wave(model.module().out_elements(), 0.37)) {
+    for (std::int32_t p = 0; p < std::ssize(model.data().parameters()); ++p) {
+      auto values = model.data().parameter<double>(p);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.3 * std::cos(1.7 * static_cast<double>(i) + p);
+    }
+  }
+
+  double value() {
+    Pass<double> pass(model.data(), pool, false);
+    pass.batch = batch;
+    Kept<double> kept;
+    Values out(dout.size());
+    model.module().forward(pass, x.data(), kept, out.data());
+    double sum = pass.loss.sum;
+    for (std::size_t i = 0; i < out.size(); ++i) sum += out[i] * dout[i];
+    return sum;
+  }
+  double slope(double& at) {
+    const double before = at;
+    at = before + kStep;
+    const double above = value();
+    at = before - kStep;
+    const double below = value();
+    at = before;
+    return (above - below) / (2 * kStep);
+  }
+  void compare(const std::string& what) {
+    Pass<double> pass(model.data(), pool, false);
+    pass.batch = batch;
+    Kept<double> kept;
+    Values out(dout.size()), dx(x.size());
+    model.module().forward(pass, x.data(), kept, out.data());
+    if (splits_) {
+      model.module().input_gradient(pass, x.data(), kept, dout.data(), dx.data());
+      model.module().weight_gradient(pass, x.data(), kept, dout.data());
+    } else {
+      model.module().backward(pass, x.data(), kept, dout.data(), dx.data());
+    }
+    const auto near = [&](double found, double expected, const std::string& where) {
+      require(std::abs(found - expected) <= kTolerance * (1 + std::abs(expected)),
+              fmt::format("{}, {}: {} instead of {}", what, where, found, expected));
+    };
+    for (std::size_t i = 0; i < x.size(); ++i) near(dx[i], slope(x[i]), fmt::format("dx[{}]", i));
+    for (std::int32_t p = 0; p < std::ssize(model.data().parameters()); ++p) {
+      auto values = model.data().parameter<double>(p);
+      const auto gradient = model.data().gradient<double>(p);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        near(gradient[i], slope(values[i]),
+             fmt::format("{}[{}]", model.data().parameters()[static_cast<std::size_t>(p)].path, i));
+    }
+  }
+
+  Mesh mesh;
+  Model<double> model;
+  ArrayPool<double> pool;
+  bool splits_;
+  Values x, dout;
+  MicroBatch batch{};
+};
+
+using Make = std::function<ModulePtr<double>(const LayerGroup&, const ContextGroup&)>;
+
+void compare(const std::string& what, const Make& make, const MicroBatch& batch = {}) {
+  for (const bool splits : {false, true}) {
+    on_threads(1, only("inproc"), [&](World& world) {
+      HostBlas blas;
+      Communicator none;
+      Probe probe(world, make({none, &blas}, {none, none}), splits);
+      probe.batch = batch;
+      probe.compare(what);
+    });
+  }
+}
+
+template <class M, class... Arguments>
+ModulePtr<double> made(Arguments&&... arguments) {
+  return std::make_unique<M>(std::forward<Arguments>(arguments)...);
+}
+
+TEST(ModuleGradients, OfLinearLayers) {
+  const LinearShape shape{.name = "a", .rows = 3, .inputs = 4, .outputs = 5};
+  for (const bool bias : {true, false}) {
+    compare("column", [&](const LayerGroup& g, const ContextGroup&) {
+      return made<ColumnModule<double>>(g, shape, LinearOptions{.bias = bias});
+    });
+    compare("row", [&](const LayerGroup& g, const ContextGroup&) {
+      return made<RowModule<double>>(g, shape, LinearOptions{.bias = bias});
+    });
+  }
+}
+
+TEST(ModuleGradients, OfNormsAndFunctions) {
+  compare("norm", [](const LayerGroup& g, const ContextGroup&) {
+    return made<LayerNormModule<double>>(g, LayerNormShape{.name = "n", .rows = 3, .width = 7});
+  });
+  for (const auto& function : {gelu<double>(), relu<double>(), hyperbolic_tangent<double>()})
+    compare("pointwise", [&](const LayerGroup&, const ContextGroup&) { return made<Pointwise<double>>(9, function); });
+}
+
+TEST(ModuleGradients, OfAttention) {
+  for (const bool causal : {true, false}) {
+    for (const int shared : {0, 2, 1}) {
+      compare("attention", [&](const LayerGroup& g, const ContextGroup& context) {
+        return made<AttentionModule<double>>(g, context,
+                                             AttentionShape{.name = "a",
+                                                            .width = 8,
+                                                            .heads = 4,
+                                                            .key_value_heads = shared,
+                                                            .sequences = 2,
+                                                            .positions = SequenceCut::zig_zag(5, 1),
+                                                            .causal = causal},
+                                             LinearOptions{.deviation = 0.3});
+      });
+    }
+  }
+}
+
+TEST(ModuleGradients, OfModelsOverTokens) {
+  const std::vector<std::int64_t> tokens{1, 4, 4, 0}, targets{4, 4, 0, -100};
+  compare("tokens",
+          [](const LayerGroup& g, const ContextGroup&) {
+            return sequence<double>(
+                made<EmbeddingModule<double>>(g, EmbeddingShape{.name = "e", .rows = 4, .vocabulary = 5, .width = 3}),
+                made<ColumnModule<double>>(g, LinearShape{.name = "h", .rows = 4, .inputs = 3, .outputs = 5}),
+                made<PredictionModule<double>>(g, CrossEntropyShape{.name = "l", .rows = 4, .vocabulary = 5}));
+          },
+          {.tokens = tokens, .targets = targets});
+}
+
+TEST(ModuleGradients, OfWhatIsPutTogether) {
+  const auto mlp = [](const LayerGroup& g) {
+    return sequence<double>(
+        made<ColumnModule<double>>(g, LinearShape{.name = "u", .rows = 3, .inputs = 4, .outputs = 6}),
+        made<Pointwise<double>>(18, gelu<double>()),
+        made<RowModule<double>>(g, LinearShape{.name = "d", .rows = 3, .inputs = 6, .outputs = 4}));
+  };
+  compare("residual", [&](const LayerGroup& g, const ContextGroup&) { return residual<double>(mlp(g)); });
+  compare("recomputed",
+          [&](const LayerGroup& g, const ContextGroup&) { return recomputed<double>(residual<double>(mlp(g))); });
+  compare("unit",
+          [&](const LayerGroup& g, const ContextGroup&) { return unit<double>("u", recomputed<double>(mlp(g))); });
+}
+
+TEST(Modules, SayWhatDoesNotFit) {
+  on_threads(1, only("inproc"), [](World&) {
+    HostBlas blas;
+    Communicator none;
+    const LayerGroup g{none, &blas};
+    const auto column = [&](std::int64_t inputs, std::int64_t outputs) {
+      return made<ColumnModule<double>>(g, LinearShape{.name = "a", .rows = 1, .inputs = inputs, .outputs = outputs});
+    };
+    EXPECT_THAT(complaint([&] { sequence<double>(column(2, 3), column(4, 2)); }),
+                HasSubstr("number 1 of a sequence takes 4 elements, expected 3"));
+    EXPECT_THAT(complaint([&] { residual<double>(column(2, 3)); }), HasSubstr("takes 2 elements and makes 3"));
+    EXPECT_THAT(complaint([&] { Sequence<double>({}); }), HasSubstr("a sequence of no modules"));
+    ParameterList list({.unit = "u"});
+    sequence<double>(column(2, 2))->declare(list);
+    EXPECT_THAT(complaint([&] { column(2, 2)->declare(list); }), HasSubstr("two parameters are called 'a.weight'"));
+  });
+}
+
+}  // namespace
+}  // namespace sinew::parallel

@@ -1,0 +1,273 @@
+// A small transformer over tokens, put together from modules: under every layout it trains as on one rank.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/data_parallel/weighted_loss.hpp>
+#include <sinew/parallel/modules/attention_module.hpp>
+#include <sinew/parallel/modules/compose.hpp>
+#include <sinew/parallel/modules/layer_norm.hpp>
+#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/pipelined_model.hpp>
+#include <sinew/parallel/modules/pointwise.hpp>
+#include <sinew/parallel/modules/vocabulary.hpp>
+#include <sinew/parallel/optim/optimizer.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <support/worlds.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+using sinew::test::on_threads;
+using sinew::test::only;
+using sinew::test::require;
+
+constexpr std::int64_t kVocabulary = 7, kWidth = 12, kInner = 20, kLength = 6, kSequences = 8;
+constexpr int kBlocks = 4, kSteps = 3;
+
+struct Layout {
+  int tp = 1, cp = 1, sharers = 1, dp = 1, pp = 1;
+  bool sp = false;
+  const char* row = "ddp";
+  int micro_batches = 1;
+  const char* schedule = "1f1b";
+  int virtual_stages = 1;
+  bool recomputes = false;
+  int key_value_heads = 0;
+  DType parameter = DType::F64;
+
+  int ranks() const { return tp * cp * dp * pp; }
+  std::string to_string() const {
+    return fmt::format("tp {} sp {} cp {} ({} share) dp {} pp {} {} {} micro-batches {} recompute {} kv {}", tp, sp, cp,
+                       sharers, dp, pp, row, micro_batches, schedule, recomputes, key_value_heads);
+  }
+};
+
+template <class M, class... Arguments>
+ModulePtr<double> made(Arguments&&... arguments) {
+  return std::make_unique<M>(std::forward<Arguments>(arguments)...);
+}
+
+/// A rank's part of the model and of the data.
+struct Rank {
+  Rank(World& world, const Layout& l)
+      : layout(l),
+        mesh(world.communicator(),
+             Factorisation({{"tp", l.tp}, {"cp0", l.sharers}, {"cp1", l.cp / l.sharers}, {"dp", l.dp}, {"pp", l.pp}}),
+             {"tp", "cp0", "cp1", "dp", "pp", "cp0-cp1-dp", "tp-pp"}),
+        group{mesh.along("tp"), &blas, l.sp},
+        context{mesh.along("cp0"), mesh.along("cp1")},
+        positions(SequenceCut::zig_zag(kLength, l.cp)),
+        sequences(kSequences / l.dp / l.micro_batches),
+        rows(sequences * positions.tokens(context_rank())) {}
+
+  int context_rank() const { return mesh.index("cp0-cp1"); }
+
+  ModulePtr<double> block(int number) {
+    const std::string name = fmt::format("blocks.{}", number);
+    const auto norm = [&](const char* which) {
+      return made<LayerNormModule<double>>(group, LayerNormShape{.name = name + which, .rows = rows, .width = kWidth});
+    };
+    ModulePtr<double> up = made<ColumnModule<double>>(
+        group, LinearShape{.name = name + ".up", .rows = rows, .inputs = kWidth, .outputs = kInner},
+        LinearOptions{.deviation = 0.2});
+    const std::int64_t inner = up->out_elements();
+    ModulePtr<double> all = sequence<double>(
+        residual<double>(sequence<double>(
+            norm(".norm1"), made<AttentionModule<double>>(group, context,
+                                                          AttentionShape{.name = name + ".attention",
+                                                                         .width = kWidth,
+                                                                         .heads = 6,
+                                                                         .key_value_heads = layout.key_value_heads,
+                                                                         .sequences = sequences,
+                                                                         .positions = positions},
+                                                          LinearOptions{.deviation = 0.3}))),
+        residual<double>(sequence<double>(
+            norm(".norm2"), std::move(up), made<Pointwise<double>>(inner, gelu<double>()),
+            made<RowModule<double>>(
+                group, LinearShape{.name = name + ".down", .rows = rows, .inputs = kInner, .outputs = kWidth},
+                LinearOptions{.deviation = 0.2}))));
+    return unit<double>(name, layout.recomputes ? recomputed<double>(std::move(all)) : std::move(all));
+  }
+  ModulePtr<double> embedding() {
+    return unit<double>(
+        "tokens",
+        made<EmbeddingModule<double>>(
+            group, EmbeddingShape{.name = "tokens", .rows = rows, .vocabulary = kVocabulary, .width = kWidth}, 0.5));
+  }
+  ModulePtr<double> head() {
+    return unit<double>(
+        "head", sequence<double>(
+                    made<LayerNormModule<double>>(group, LayerNormShape{.name = "norm", .rows = rows, .width = kWidth}),
+                    made<ColumnModule<double>>(
+                        group, LinearShape{.name = "head", .rows = rows, .inputs = kWidth, .outputs = kVocabulary},
+                        LinearOptions{.deviation = 0.2}),
+                    made<PredictionModule<double>>(
+                        group, CrossEntropyShape{.name = "loss", .rows = rows, .vocabulary = kVocabulary})));
+  }
+  /// The modules of stages [first, last) of `stages`.
+  ModulePtr<double> stage(int number, int stages) {
+    std::vector<ModulePtr<double>> modules;
+    if (number == 0) modules.push_back(embedding());
+    for (int b = number * kBlocks / stages; b < (number + 1) * kBlocks / stages; ++b) modules.push_back(block(b));
+    if (number + 1 == stages) modules.push_back(head());
+    return std::make_unique<Sequence<double>>(std::move(modules));
+  }
+
+  /// A token of a sequence that all ranks know, and the one behind it as its target.
+  void load(int micro_batch) {
+    tokens.clear();
+    targets.clear();
+    for (std::int64_t s = 0; s < sequences; ++s) {
+      const std::int64_t sequence = mesh.index("dp") * (kSequences / layout.dp) + micro_batch * sequences + s;
+      for (const std::int64_t at : positions.positions(context_rank())) {
+        const auto token = [&](std::int64_t i) { return (i * i + 3 * sequence + i * sequence) % kVocabulary; };
+        tokens.push_back(token(at));
+        targets.push_back(at + 1 == kLength ? -100 : token(at + 1));
+      }
+    }
+  }
+  MicroBatch batch() const { return {.tokens = tokens, .targets = targets}; }
+  ModelOptions options() const {
+    return {.row = data_row(layout.row, {"cp0-cp1-dp"}),
+            .parameter = layout.parameter,
+            .gradient = DType::F64,
+            .spread = "pp"};
+  }
+
+  Layout layout;
+  HostBlas blas;
+  Mesh mesh;
+  LayerGroup group;
+  ContextGroup context;
+  SequenceCut positions;
+  std::int64_t sequences, rows;
+  std::vector<std::int64_t> tokens, targets;
+};
+
+/// Losses of all steps, and of an evaluation behind them.
+std::vector<double> train(World& world, const Layout& layout) {
+  Rank rank(world, layout);
+  const auto allocate = [&](std::size_t bytes) { return world.allocate(bytes); };
+  int step = 0;
+  std::optional<Model<double>> model;
+  std::optional<PipelinedModel<double>> pipelined;
+  std::vector<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>> data(
+      static_cast<std::size_t>(layout.micro_batches));
+  if (layout.pp == 1) {
+    model.emplace(rank.mesh, rank.stage(0, 1), allocate, rank.options());
+  } else {
+    const PipelineSchedule schedule =
+        with_messages(make_schedule(layout.schedule, layout.pp, layout.micro_batches, layout.virtual_stages));
+    std::vector<ModulePtr<double>> stages;
+    for (int s = 0; s < schedule.stages(); ++s) {
+      if (schedule.rank_of[static_cast<std::size_t>(s)] == rank.mesh.index("pp"))
+        stages.push_back(rank.stage(s, schedule.stages()));
+    }
+    const auto batch = [&](std::int32_t m) {
+      auto& [tokens, targets] = data[static_cast<std::size_t>(m)];
+      rank.load(m);
+      tokens = rank.tokens;
+      targets = rank.targets;
+      return MicroBatch{.tokens = tokens, .targets = targets};
+    };
+    pipelined.emplace(rank.mesh, CallGroup(rank.mesh.along("pp")), schedule, std::move(stages),
+                      PipelineEnds<double>{.batch = batch}, allocate, rank.options());
+  }
+  DataParallel& parallel = model ? model->data() : pipelined->data();
+  Optimizer sgd(parallel.memory(), SgdOptions{.rate = 0.5});
+  const auto all = [&](const TokenLoss& loss) {
+    return total(rank.mesh.along("cp0-cp1-dp"),
+                 total(rank.mesh.along("pp"), WeightedLoss{loss.sum, static_cast<double>(loss.tokens)}));
+  };
+  const auto passes = [&](bool trains) {
+    TokenLoss loss;
+    for (int m = 0; m < layout.micro_batches; ++m) {
+      rank.load(m);
+      std::optional<DataParallel::Scope> only_added;
+      if (trains && m + 1 < layout.micro_batches) only_added.emplace(parallel.no_sync());
+      const TokenLoss of_pass =
+          trains ? model->forward(rank.batch(), nullptr, nullptr) : model->evaluate(rank.batch(), nullptr, nullptr);
+      loss.sum += of_pass.sum, loss.tokens += of_pass.tokens;
+      if (!trains) continue;
+      model->backward(nullptr, nullptr);
+      if (m + 1 < layout.micro_batches) require(parallel.finish_backward().empty(), "parts within no_sync()");
+    }
+    return loss;
+  };
+  std::vector<double> losses;
+  for (; step < kSteps; ++step) {
+    const WeightedLoss loss = all(model ? passes(true) : pipelined->step());
+    losses.push_back(loss.mean());
+    sgd.update(parallel.finish_backward(), loss.scale());
+    parallel.updated();
+  }
+  const auto scope = parallel.forward_only();
+  losses.push_back(all(model ? passes(false) : pipelined->evaluate()).mean());
+  return losses;
+}
+
+void compare(const Layout& layout, double tolerance = 1e-12) {
+  std::vector<double> expected;
+  Layout alone{.key_value_heads = layout.key_value_heads};
+  alone.parameter = layout.parameter;
+  on_threads(1, only("inproc"), [&](World& world) { expected = train(world, alone); });
+  ASSERT_LT(expected.back(), expected.front() - 0.1) << "it does not learn";
+  on_threads(layout.ranks(), only("inproc"), [&](World& world) {
+    const std::vector<double> found = train(world, layout);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      require(std::abs(found[i] - expected[i]) <= tolerance * std::abs(expected[i]),
+              fmt::format("{}: loss {} is {:.15f} instead of {:.15f}", layout.to_string(), i, found[i], expected[i]));
+  });
+}
+
+TEST(ModuleLayouts, OfTensorAndSequenceParallelism) {
+  for (const int tp : {2, 3, 4}) {
+    for (const bool sp : {false, true}) {
+      for (const int shared : {0, 2}) compare({.tp = tp, .sp = sp, .key_value_heads = shared});
+    }
+  }
+}
+
+TEST(ModuleLayouts, OfContextParallelism) {
+  compare({.cp = 2});
+  compare({.cp = 4, .sharers = 2, .key_value_heads = 3});
+  compare({.cp = 3, .sharers = 3});
+  compare({.tp = 2, .cp = 2, .sp = true});
+}
+
+TEST(ModuleLayouts, OfDataParallelism) {
+  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+    compare({.dp = 2, .row = row});
+    compare({.dp = 4, .row = row, .micro_batches = 2, .recomputes = true});
+    compare({.tp = 2, .dp = 2, .sp = true, .row = row});
+  }
+}
+
+TEST(ModuleLayouts, OfPipelines) {
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+    compare({.pp = 2, .micro_batches = 4, .schedule = schedule});
+    compare({.pp = 4, .row = "zero3", .micro_batches = 8, .schedule = schedule});
+  }
+  compare({.pp = 2, .micro_batches = 4, .schedule = "interleaved", .virtual_stages = 2});
+  compare({.pp = 2, .micro_batches = 4, .schedule = "looped-bfs", .virtual_stages = 2, .recomputes = true});
+}
+
+TEST(ModuleLayouts, OfAllAxesTogether) {
+  compare({.tp = 2, .dp = 2, .pp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .schedule = "zb-h1"});
+  compare({.tp = 2, .cp = 2, .pp = 2, .sp = true, .row = "zero1", .micro_batches = 2});
+  compare({.cp = 2, .dp = 2, .pp = 2, .row = "zero3", .micro_batches = 2, .recomputes = true, .key_value_heads = 3});
+}
+
+}  // namespace
+}  // namespace sinew::parallel
