@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ void sum_over(Communicator& ranks, std::span<ExactSum> sums, const CallOptions& 
     from += ExactSum::kWords;
   }
 }
+bool is_finite(double sum) noexcept { return std::isfinite(sum); }
+bool is_finite(const ExactSum& sum) noexcept { return sum.is_finite(); }
+void make_nan(double& sum) noexcept { sum = std::numeric_limits<double>::quiet_NaN(); }
+void make_nan(ExactSum& sum) noexcept { sum.add(std::numeric_limits<double>::quiet_NaN()); }
 double value_of(double sum) noexcept { return sum; }
 double value_of(const ExactSum& sum) noexcept { return sum.value(); }
 
@@ -98,8 +103,14 @@ double norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOpti
   // Ranks of other pipeline stages may have parts for groups for which this rank has none. So all ranks sum over every
   // group.
   Sum all = sums[0];
+  // The sums of one group tell its ranks only. So a rank that knows of a sum that is not finite spoils the sums of all
+  // groups after it, until the ranks along all axes know.
+  const auto finite = [](const Sum& sum) { return is_finite(sum); };
+  bool is_spoilt = !std::ranges::all_of(sums, finite);
   for (std::size_t g = 1; g < groups.size(); ++g) {
+    if (is_spoilt) make_nan(sums[g]);
     sum_over(*groups[g], std::span<Sum>(&sums[g], 1), options);
+    is_spoilt = is_spoilt || !is_finite(sums[g]);
     all += sums[g];
   }
   return std::sqrt(value_of(all));

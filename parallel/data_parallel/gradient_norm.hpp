@@ -9,7 +9,11 @@
 namespace sinew::parallel {
 
 /// Euclidean norm of all gradients of the whole model. Each element counts once: DataParameter::spread tells what other
-/// ranks hold, and `data` what data parallelism shards.
+/// ranks hold, and `data` what data parallelism shards. If a gradient of any rank is infinite or NaN, the result is
+/// infinite or NaN on all ranks along the axes of the mesh's groups. This holds even if it is a copy of a gradient that
+/// is finite on other ranks. So all ranks can skip the same steps (optim/loss_scaler.hpp).
+/// Squares of f16, bf16 and f32 never overflow, since they are added in f64. The result is also infinite if gradients
+/// of f64 are so large that the sum of their squares exceeds the largest double: about 1.3e154 for a single element.
 /// Shape:  `parts` as finish_backward returned them.
 /// Errors: as all_reduce. If the call is not due, as StepProtocol; other groups of the mesh then end too, because ranks
 ///         may wait in them.

@@ -85,6 +85,8 @@ std::span<std::int64_t, ExactSum::kWords> ExactSum::words() noexcept {
   return words_;
 }
 
+bool ExactSum::is_finite() const noexcept { return words_[kNaN] == 0 && words_[kPlus] == 0 && words_[kMinus] == 0; }
+
 double ExactSum::value() const noexcept {
   if (words_[kNaN] > 0 || (words_[kPlus] > 0 && words_[kMinus] > 0)) return std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinite = std::numeric_limits<double>::infinity();

@@ -28,6 +28,8 @@ class SINEW_API ExactSum {
   /// The sum, rounded once to the nearest double, ties to even. Infinite if it is larger than any double. NaN if a NaN
   /// was added, or infinities of both signs. +0 if nothing was added.
   double value() const noexcept;
+  /// Returns whether neither a NaN nor an infinity was added. value() may be infinite all the same, for a large sum.
+  bool is_finite() const noexcept;
 
   /// The limbs and counts. Those of up to 2^30 sums may be added.
   std::span<std::int64_t, kWords> words() noexcept;
