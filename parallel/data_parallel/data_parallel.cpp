@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -379,6 +380,14 @@ void DataParallel::abandon_step() {
   s.memory.abandon();
   if (failed) std::rethrow_exception(failed);
   s.memory.agree_or_regroup(StepMemory::Agreed::Abandon, s.synced->runner.graph());
+}
+
+void DataParallel::scale_feedback(double factor) {
+  state_->calls().require_between_steps("DataParallel::scale_feedback()");
+  if (!std::isfinite(factor) || factor <= 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("scale_feedback: a factor of {}, expected a finite number above 0", factor));
+  if (factor != 1) state_->memory.scale_residuals(factor);
 }
 
 void DataParallel::updated() {

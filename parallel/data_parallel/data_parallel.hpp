@@ -124,6 +124,12 @@ class SINEW_API DataParallel {
   ///         are whole, also the sums that no_sync() left out. 8 bytes from each rank. After a refused call, new
   ///         communicators.
   void abandon_step();
+  /// Multiplies what error feedback has kept of this rank's gradients. Call it between two steps if the scale of the
+  /// loss changes, because the kept errors are in the units of the earlier gradients. Does not communicate. Without
+  /// GradientWire::error_feedback it does nothing.
+  /// Errors: InvalidArgument for a factor that is not a finite number above 0; as StepProtocol if a step has begun.
+  /// Cost:   a pass over the kept errors. None for a factor of 1.
+  void scale_feedback(double factor);
   /// The optimizer has updated the owned parts. Returns when this rank has the updates of all ranks.
   void updated();
 

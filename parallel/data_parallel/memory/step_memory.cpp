@@ -187,6 +187,15 @@ void StepMemory::clear_gradients() {
   }
 }
 
+void StepMemory::scale_residuals(double factor) {
+  for (auto& [exchange, residual] : residuals_) {
+    const Buffer bytes = residual.buffer();
+    auto* const kept = reinterpret_cast<float*>(bytes.data);
+    for (std::size_t i = 0; i < bytes.bytes / sizeof(float); ++i)
+      kept[i] = static_cast<float>(static_cast<double>(kept[i]) * factor);
+  }
+}
+
 void StepMemory::abandon() {
   for (std::vector<Bucket>* all : {&values_, &gradients_}) {
     for (auto& [memory, label] : *all) memory.free_whole();

@@ -67,6 +67,8 @@ class StepMemory final : public StepActions {
   std::vector<OwnedPart> owned_values();
   /// Sets to zero the gradients that stay whole between steps, for the next step.
   void clear_gradients();
+  /// Multiplies what error feedback has kept.
+  void scale_residuals(double factor);
   /// Drops everything in flight, and the gradients that were added up.
   void abandon();
   /// Returns whether the whole gradient of the parameter is here.
