@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <map>
 #include <set>
@@ -38,21 +39,37 @@ std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>&
   return steps;
 }
 
+/// The numbers of a HeldState, as ranks send them to each other. The scale of the loss is sent as its bits.
+constexpr std::size_t kHeldNumbers = 5;
+using HeldNumbers = std::array<std::int64_t, kHeldNumbers>;
+HeldNumbers numbers_of(const HeldState& held) noexcept {
+  const LossScaleState scaling = held.loss_scale.value_or(LossScaleState{.scale = 0});  // 0: there is none
+  return {held.step, held.optimizer_steps, std::bit_cast<std::int64_t>(scaling.scale), scaling.good_steps,
+          scaling.skipped_steps};
+}
+CarriedState carried_from(std::span<const std::int64_t, kHeldNumbers> numbers) noexcept {
+  CarriedState carried{.step = numbers[0], .optimizer_steps = numbers[1]};
+  const LossScaleState scaling{std::bit_cast<double>(numbers[2]), numbers[3], numbers[4]};
+  if (scaling.scale != 0) carried.loss_scale = scaling;
+  return carried;
+}
+
 /// The state that all ranks hold.
 struct AllHeld {
-  std::vector<std::int64_t> steps, optimizer_steps;
+  std::vector<std::int64_t> steps;
+  std::vector<CarriedState> states;  // by rank
   std::vector<std::vector<PartDescription>> parts;
 
   AllHeld(CallGroup all, const HeldState& held) {
     std::string mine;
     on_all_or_none(all, kCarryLabel,
                    [&] { mine = description_of(held.step >= 0 ? held.parts : std::span<const CheckpointPart>{}); });
-    const std::array<std::int64_t, 2> own{held.step, held.optimizer_steps};
-    std::vector<std::int64_t> numbers(2 * static_cast<std::size_t>(all->size()));
+    std::vector<std::int64_t> numbers(kHeldNumbers * static_cast<std::size_t>(all->size()));
+    const HeldNumbers own = numbers_of(held);
     all->all_gather(own, numbers, all.options(kCarryLabel)).get();
-    for (std::size_t i = 0; i < numbers.size(); i += 2) {
-      steps.push_back(numbers[i]);
-      optimizer_steps.push_back(numbers[i + 1]);
+    for (std::size_t i = 0; i < numbers.size(); i += kHeldNumbers) {
+      states.push_back(carried_from(std::span(numbers).subspan(i).first<kHeldNumbers>()));
+      steps.push_back(states.back().step);
     }
     for (const std::string& text : texts_of_all(all, mine, all.options(kCarryLabel)))
       parts.push_back(descriptions_from_text(text));
@@ -99,7 +116,7 @@ std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std
     if (is_whole[0] == 0) continue;
     fulfil(all, requests, held.parts);
     const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
-    return CarriedState{step, of_all.optimizer_steps[static_cast<std::size_t>(holder)]};
+    return of_all.states[static_cast<std::size_t>(holder)];
   }
   return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/index/item.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
 
 namespace sinew::parallel {
 
@@ -17,11 +18,13 @@ struct HeldState {
   std::int64_t step = -1;  ///< steps done; below 0: the rank holds nothing
   std::int64_t optimizer_steps = 0;
   std::span<const CheckpointPart> parts{};
+  std::optional<LossScaleState> loss_scale{};  ///< {}: the training has no LossScaler
 };
 
 /// The step from which ranks go on.
 struct CarriedState {
   std::int64_t step = 0, optimizer_steps = 0;
+  std::optional<LossScaleState> loss_scale{};
 };
 
 /// Fills the wanted parts of all ranks from the parts that ranks hold, for any two layouts: a checkpoint without files.

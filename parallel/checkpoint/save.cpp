@@ -1,5 +1,6 @@
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -26,8 +27,14 @@ namespace sinew::parallel {
 namespace {
 
 std::string text_of(const CheckpointMetadata& m) {
-  return fmt::format("step {}, optimizer steps {}, seed {}, data position {}, layout '{}', configuration '{}'", m.step,
-                     m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
+  std::string text =
+      fmt::format("step {}, optimizer steps {}, seed {}, data position {}, layout '{}', configuration '{}'", m.step,
+                  m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
+  if (m.loss_scale) {
+    text += fmt::format(", loss scale {} after {} good steps, {} steps skipped", m.loss_scale->scale,
+                        m.loss_scale->good_steps, m.loss_scale->skipped_steps);
+  }
+  return text;
 }
 
 std::string_view stage_name(SaveStage stage) noexcept {
@@ -89,6 +96,9 @@ struct AsyncSave::State {
     on_all_or_none(all, what, [&] {
       if (metadata.step < 0)
         throw Error(Code::InvalidArgument, fmt::format("step {}, expected 0 or more", metadata.step));
+      if (metadata.loss_scale && !(std::isfinite(metadata.loss_scale->scale) && metadata.loss_scale->scale > 0))
+        throw Error(Code::InvalidArgument,
+                    fmt::format("loss scale {}, expected a finite number above 0", metadata.loss_scale->scale));
       std::vector<PartDescription> descriptions;
       for (const CheckpointPart& part : parts) {
         require_valid(part);

@@ -2,7 +2,8 @@
 
 // Checkpoints of any layout. The room saves and loads the state of a training job, and carries it over between ranks
 // that survived. It may include its sub-rooms `index` and `files`, and the room `common`. It may also include data
-// parallelism and the optimizer for the parts of a training, and the mesh for agreement between ranks.
+// parallelism and the optimizer for the parts of a training, its room `update_rule` for the state of a loss scaler, and
+// the mesh for agreement between ranks.
 
 #include <cstdint>
 #include <functional>

@@ -47,6 +47,10 @@ class Members {
     if (!at(key).is_string()) reject(key, "a string");
     return at(key).get<std::string>();
   }
+  double number(const char* key) const {
+    if (!at(key).is_number()) reject(key, "a number");
+    return at(key).get<double>();
+  }
   template <class T>
   T integer(const char* key) const {
     return integer_of<T>(at(key), key);
@@ -114,18 +118,30 @@ Json parsed(std::string_view text) {
 }
 
 Json json_of(const CheckpointMetadata& m) {
-  return {{"step", m.step},     {"optimizer_steps", m.optimizer_steps},
-          {"seed", m.seed},     {"data_position", m.data_position},
-          {"layout", m.layout}, {"configuration", m.configuration}};
+  Json json{{"step", m.step},     {"optimizer_steps", m.optimizer_steps},
+            {"seed", m.seed},     {"data_position", m.data_position},
+            {"layout", m.layout}, {"configuration", m.configuration}};
+  if (m.loss_scale) {
+    json["loss_scale"] = {{"scale", m.loss_scale->scale},
+                          {"good_steps", m.loss_scale->good_steps},
+                          {"skipped_steps", m.loss_scale->skipped_steps}};
+  }
+  return json;
+}
+
+LossScaleState loss_scale_from(const Members& in) {
+  return {in.number("scale"), in.integer<std::int64_t>("good_steps"), in.integer<std::int64_t>("skipped_steps")};
 }
 
 CheckpointMetadata metadata_from(const Members& in) {
-  return {in.integer<std::int64_t>("step"),
-          in.integer<std::int64_t>("optimizer_steps"),
-          in.integer<std::uint64_t>("seed"),
-          in.integer<std::int64_t>("data_position"),
-          in.text("layout"),
-          in.text("configuration")};
+  CheckpointMetadata metadata{in.integer<std::int64_t>("step"),
+                              in.integer<std::int64_t>("optimizer_steps"),
+                              in.integer<std::uint64_t>("seed"),
+                              in.integer<std::int64_t>("data_position"),
+                              in.text("layout"),
+                              in.text("configuration")};
+  if (in.has("loss_scale")) metadata.loss_scale = loss_scale_from(Members(in.at("loss_scale"), "metadata.loss_scale"));
+  return metadata;
 }
 
 StoredFile file_from(const Members& in) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/index/item.hpp>
+#include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
 
 namespace sinew::parallel {
 
@@ -18,6 +20,8 @@ struct CheckpointMetadata {
   std::int64_t data_position = 0;  ///< in the caller's own units
   std::string layout{};            ///< for people: "dp 4, zero3"
   std::string configuration{};     ///< the caller's own text
+  /// The state of the LossScaler. {}: the training has none, or the checkpoint is older than this member.
+  std::optional<LossScaleState> loss_scale{};
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };
 

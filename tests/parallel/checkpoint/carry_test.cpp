@@ -78,6 +78,21 @@ TEST(CarryOver, TakesTheNewestStepThatIsWhole) {
   });
 }
 
+/// The scale of the loss is that of the step that is carried, which other ranks have not ended yet.
+TEST(CarryOver, TakesTheLossScaleOfThatStep) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const int r = world.rank();
+    const Parts held = parts_of_rank(Lying::Copies, r, 3, true);
+    Parts wanted = parts_of_rank(Lying::Columns, r, 3, false);
+    const LossScaleState before{0.1, 11, 2}, after{0.05, 0, 3};
+    const HeldState state{r == 1 ? 8 : 7, 5, held.all, r == 1 ? after : before};
+    const auto carried = carry_over(world.communicator(), state, wanted.all);
+    require(carried && carried->step == 8 && carried->loss_scale == after, "rank 1's");
+    const auto without = carry_over(world.communicator(), {7, 5, held.all}, wanted.all);
+    require(without && !without->loss_scale, "nobody scales");
+  });
+}
+
 /// Ranks that were dealt a new layout already, and one that was not: parts of both have elements in common.
 TEST(CarryOver, MixesOldAndNewLayouts) {
   on_threads(3, only("inproc"), [](World& world) {

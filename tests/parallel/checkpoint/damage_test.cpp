@@ -145,6 +145,15 @@ TEST_F(Damaged, IndexIsRefused_WhereItCannotBe) {
   EXPECT_THAT(with("\"bf16\"", "\"bf17\""), HasSubstr("element type"));
   EXPECT_THAT(with("\"step\": 1", "\"step\": 1.5"), HasSubstr("metadata.step: expected an integer"));
   EXPECT_THAT(with("\"second\"", "\"aaa\""), HasSubstr("ascending order"));
+  const auto with_scale = [&](const std::string& members) {
+    return with("\"step\": 1", "\"loss_scale\": " + members + ", \"step\": 1");
+  };
+  EXPECT_EQ(with_scale(R"({"scale": 2, "good_steps": 3, "skipped_steps": 4})"), "accepted");
+  EXPECT_THAT(with_scale("2"), HasSubstr("metadata.loss_scale: expected an object"));
+  EXPECT_THAT(with_scale(R"({"scale": null, "good_steps": 3, "skipped_steps": 4})"),
+              HasSubstr("metadata.loss_scale.scale: expected a number"));
+  EXPECT_THAT(with_scale(R"({"scale": 2, "good_steps": 3})"),
+              HasSubstr("metadata.loss_scale.skipped_steps: expected to be there"));
 }
 
 TEST(Crc32, IsThatOfZlib) {

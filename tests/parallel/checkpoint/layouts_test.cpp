@@ -1,5 +1,8 @@
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,6 +56,25 @@ TEST(Checkpoint, LoadsUnderEveryLayoutAndNumberOfRanks_WhateverItWasSavedUnder) 
         });
       }
     }
+  }
+}
+
+/// Scales that need all digits, also of numbers that are no power of two. A training without a scaler has none.
+TEST(Checkpoint, KeepsTheStateOfALossScaler) {
+  const std::optional<LossScaleState> states[] = {LossScaleState{65536, 1999, 3}, LossScaleState{0.1 + 0.2, 0, 0},
+                                                  LossScaleState{5e-324, std::int64_t{1} << 62, 1}, std::nullopt};
+  for (const std::optional<LossScaleState>& state : states) {
+    ScratchFolder folder;
+    on_threads(2, only("inproc"), [&](World& world) {
+      const auto parts = parts_of_rank(Lying::Rows, world.rank(), 2, true);
+      save_checkpoint(world.communicator(), folder / "c", parts.all, {.step = 1, .loss_scale = state});
+    });
+    EXPECT_EQ(read_contents(step_folder(folder / "c", 1)).metadata.loss_scale, state);
+    on_threads(3, only("inproc"), [&](World& world) {
+      const auto parts = parts_of_rank(Lying::Flat, world.rank(), 3, false);
+      const Loaded loaded = load_checkpoint(world.communicator(), step_folder(folder / "c", 1), parts.all);
+      require(loaded.metadata.loss_scale == state, "on all ranks");
+    });
   }
 }
 
@@ -224,6 +246,11 @@ TEST(Checkpoint, NamesHolesOverlapsAndWhatDiffers_OnAllRanksAlike) {
               AllOf(HasSubstr("rank 1 on"), HasSubstr("39 bytes, expected 40")));
   EXPECT_THAT(refusal(1, [&](test::Parts& p, int) { p.add(item, whole_of(item), true); }, {.step = -1}),
               HasSubstr("step -1, expected 0 or more"));
+  for (const double scale : {0.0, -1.0, std::nan("")}) {
+    EXPECT_THAT(refusal(2, [&](test::Parts& p, int) { p.add(item, whole_of(item), true); },
+                        {.step = 1, .loss_scale = LossScaleState{scale, 0, 0}}),
+                HasSubstr("expected a finite number above 0"));
+  }
   EXPECT_THAT(refusal(1, [&](test::Parts& p, int) { p.add(item, whole_of(item), true); }, {.layout = "\xff"}),
               HasSubstr("UTF-8"));
 }
@@ -236,6 +263,10 @@ TEST(Checkpoint, RefusesMetadataThatDiffer) {
       save_checkpoint(world.communicator(), folder / "c", parts.all, {.step = 4, .seed = world.rank() == 1 ? 8U : 9U});
     });
     require(said.find("seed 8") != std::string::npos && said.find("rank 1") != std::string::npos, said);
+    const LossScaleState scaling{world.rank() == 2 ? 4.0 : 2.0, 0, 0};
+    const std::string scales = complaint(
+        [&] { save_checkpoint(world.communicator(), folder / "c", parts.all, {.step = 4, .loss_scale = scaling}); });
+    require(scales.find("loss scale 4") != std::string::npos && scales.find("rank 2") != std::string::npos, scales);
   });
 }
 

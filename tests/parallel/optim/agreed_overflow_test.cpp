@@ -43,7 +43,7 @@ void pass(DataParallel& data, const std::function<void(std::int32_t parameter, s
   }
 }
 
-/// What the ranks of a job have in common of two parameters.
+/// The axes along which ranks hold different elements of two parameters.
 struct Spread {
   std::string copied, cut;
 };

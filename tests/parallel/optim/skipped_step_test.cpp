@@ -101,7 +101,7 @@ class Engine {
     if (run_.scales_feedback) data_.scale_feedback(scaler_.change());
   }
 
-  /// Of the values and the optimizer's state that this rank owns.
+  /// The values and the optimizer's state that this rank owns.
   std::vector<std::byte> bytes() {
     std::vector<std::byte> all;
     const auto add = [&all](Buffer b) { all.insert(all.end(), b.data, b.data + b.bytes); };
@@ -202,7 +202,7 @@ std::vector<Training> runs_with_feedback() {
   return runs;
 }
 
-/// What error feedback has kept of a skipped step, and of those before it, is dropped: no infinity stays.
+/// A skipped step drops all errors that error feedback has kept, so that no infinity stays.
 TEST(SkippedStep, LeavesNoErrorsOfACodec) {
   for (const Training& run : runs_with_feedback()) {
     EXPECT_EQ(bytes_after(run, {kOverflow, 0, 1, 2}), bytes_after(run, {0, 1, 2})) << run.row;
