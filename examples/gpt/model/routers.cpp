@@ -22,7 +22,7 @@ void Routers::add(const Pass& pass) {
   sum_.dropped += pass.dropped;
 }
 
-RouterReport Routers::end_step(sinew::Communicator& all) {
+RouterReport Routers::end_step(sinew::Communicator& all, bool is_skipped) {
   if (blocks_.empty()) return {};
   constexpr std::size_t kSums = 4;
   std::vector<double> sums{sum_.auxiliary, sum_.z, static_cast<double>(sum_.tokens), static_cast<double>(sum_.dropped)};
@@ -45,7 +45,7 @@ RouterReport Routers::end_step(sinew::Communicator& all) {
       report.worst_block = static_cast<int>(b + 1) * every_ - 1;
       report.worst_expert = block.load.busiest();
     }
-    if (has_biases()) sinew::parallel::balance_by_bias(block.load, rate_, block.bias);
+    if (has_biases() && !is_skipped) sinew::parallel::balance_by_bias(block.load, rate_, block.bias);
     block.load.clear();
   }
   const auto experts = static_cast<double>(blocks_.front().load.counts().size());

@@ -43,8 +43,8 @@ class Routers {
   sinew::parallel::ExpertLoad& load(int block) { return at(block).load; }
   void add(const Pass& pass);
 
-  /// The total over all ranks; then biases follow it, and it begins anew. Collective.
-  RouterReport end_step(sinew::Communicator& all);
+  /// The total over all ranks; then biases follow it, unless the step is skipped, and it begins anew. Collective.
+  RouterReport end_step(sinew::Communicator& all, bool is_skipped = false);
 
  private:
   struct Block {

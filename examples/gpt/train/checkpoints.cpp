@@ -68,13 +68,13 @@ std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
     throw sinew::Error(sinew::Code::InvalidArgument,
                        fmt::format("resume: '{}' is of a model of {}; asked for is one of {}", of_step, shape,
                                    to_string(options_->shape)));
-  trainer_->restore_steps(loaded.metadata.step, loaded.metadata.optimizer_steps);
+  trainer_->restore_steps(loaded.metadata.step, loaded.metadata.optimizer_steps, loaded.metadata.loss_scale);
   return loaded.metadata.step;
 }
 
 sp::HeldState Checkpoints::held(std::vector<sp::CheckpointPart>& parts) {
   parts = this->parts(sp::parts_to_carry);
-  return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts};
+  return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts, trainer_->scaling()};
 }
 
 std::vector<int> Checkpoints::ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving) {
@@ -86,7 +86,7 @@ std::int64_t Checkpoints::recover(Checkpoints* before) {
   std::vector<sp::CheckpointPart> held;
   const sp::HeldState state = before != nullptr ? before->held(held) : sp::HeldState{};
   if (const auto carried = sp::carry_over(world_->communicator(), state, parts(sp::parts_to_load))) {
-    trainer_->restore_steps(carried->step, carried->optimizer_steps);
+    trainer_->restore_steps(carried->step, carried->optimizer_steps, carried->loss_scale);
     return carried->step;
   }
   if (options_->save.empty() && options_->resume.empty())
@@ -122,7 +122,8 @@ void Checkpoints::begin(std::int64_t steps_done) {
       .seed = config.seed,
       .data_position = steps_done * config.global_batch,
       .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
-      .configuration = to_string(options_->shape) + "\n" + sp::to_string(config)};
+      .configuration = to_string(options_->shape) + "\n" + sp::to_string(config),
+      .loss_scale = trainer_->scaling()};
   saving_ = steps_done;
   try {
     save_.emplace(sp::CallGroup(world_->communicator()), options_->save, parts(sp::parts_to_save), metadata);

@@ -62,6 +62,8 @@ void Metrics::add(const StepReport& r) {
                  {"imbalance", of.imbalance},
                  {"busiest_block", of.worst_block},
                  {"busiest_expert", of.worst_expert}});
+  if (r.scaling)
+    line.update({{"loss_scale", r.loss_scale}, {"skipped", r.is_skipped}, {"skipped_steps", r.scaling->skipped_steps}});
   errno = 0;
   file_ << line.dump() << '\n' << std::flush;
   if (!file_) complain(name_, "write");
@@ -71,6 +73,7 @@ std::string line_of(const StepReport& r) {
   const double exposed = r.seconds > 0 ? 100 * r.exposed_s / r.seconds : 0;
   std::string line = fmt::format("step {:4} loss {:.4f} norm {:.2f} {:.0f} tokens/s exposed {:.1f} %", r.step, r.loss,
                                  r.norm, r.tokens_per_s, exposed);
+  if (r.scaling) line += fmt::format(" scale {} skipped {}", r.loss_scale, r.scaling->skipped_steps);
   const RouterReport& of = r.routers;
   if (of.routed == 0) return line;
   line += fmt::format(" load {:.2f} of {:.2f} (expert {} of block {})", of.imbalance, of.most, of.worst_expert,

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <string>
+
+#include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
 
 #include "../model/routers.hpp"
 
@@ -17,11 +20,15 @@ struct StepReport {
   double seconds = 0;
   double exposed_s = 0;  ///< of these spent waiting for data-parallel ranks and other stages
   double tokens_per_s = 0;
-  RouterReport routers{};  ///< of a model with experts
+  RouterReport routers{};   ///< of a model with experts
+  double loss_scale = 1;    ///< of the loss in this step
+  bool is_skipped = false;  ///< gradients overflowed, so that nothing was updated; `norm` is infinite then
+  std::optional<sinew::parallel::LossScaleState> scaling{};  ///< after the step; {}: the loss is not scaled
 };
 
 /// A JSON object per line: {"step","loss","tokens_per_s","exposed_s","seconds","norm","rate"}, each whole when the step
 /// ends. With experts also {"auxiliary","z","routed","dropped","imbalance","busiest_block","busiest_expert"}.
+/// With a loss scale also {"loss_scale","skipped","skipped_steps"}; the norm of a skipped step is null.
 class Metrics {
  public:
   /// Empty: nothing is written. Lines of steps before `first` stay, where there are any: a resumed run goes on.

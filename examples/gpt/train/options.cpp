@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -186,6 +187,44 @@ void add_model(CLI::App& app, Options& o, Types& types) {
       ->group(kGroup);
 }
 
+/// Reads "none", "dynamic" or a number above 0.
+std::optional<sp::LossScalerOptions> loss_scale_in(const std::string& flag, std::string text) {
+  if (text == "none") return std::nullopt;
+  if (text == "dynamic") return sp::LossScalerOptions{};
+  if (!number(Least::Above0)(text).empty())
+    throw CLI::ValidationError(flag, "'" + text + "': expected dynamic, none, or a number above 0");
+  return sp::LossScalerOptions{.initial = std::stod(text), .is_fixed = true};
+}
+
+/// Reads numbers of steps with commas between them, and sorts them.
+std::vector<std::int64_t> steps_in(const std::string& flag, const std::string& text) {
+  std::vector<std::int64_t> steps;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    if (!sinew::tools::whole_number(0, kMostSteps)(word).empty())
+      throw CLI::ValidationError(flag, "'" + text + "': expected numbers of steps such as 3 or 3,7");
+    steps.push_back(std::stoll(word));
+  }
+  std::ranges::sort(steps);
+  return steps;
+}
+
+void add_scaling(CLI::App& app, Options& o) {
+  constexpr const char* kGroup = "Training";
+  const std::string scale = "--loss-scale", overflow = "--overflow-at";
+  app.add_option_function<std::string>(
+         scale, [&o, scale](const std::string& text) { o.loss_scale = loss_scale_in(scale, text); },
+         "Multiplies the loss for gradients: dynamic (a step that overflows is skipped), a number, or none")
+      ->type_name("SCALE")
+      ->default_str("none")
+      ->group(kGroup);
+  app.add_option_function<std::string>(
+         overflow, [&o, overflow](const std::string& text) { o.overflow_at = steps_in(overflow, text); },
+         "Steps, such as 3,7, in which one gradient of the last rank becomes infinite: for tests")
+      ->type_name("STEPS")
+      ->group(kGroup);
+}
+
 void add_training(CLI::App& app, Options& o) {
   constexpr const char* kGroup = "Training";
   app.add_option("--steps", o.steps,
@@ -267,6 +306,7 @@ Options read_options(int argc, char** argv) {
   add_model(app, o, types);
   add_experts(app, o);
   add_training(app, o);
+  add_scaling(app, o);
   add_files(app, o);
   app.add_flag("--plan", o.plan, "Say what would be made and what memory a rank would take under each row, and end");
   app.add_option("--plan-ranks", o.plan_ranks, "For so many ranks; 0: those that there are")

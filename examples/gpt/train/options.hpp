@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
 
 #include "../layers/experts.hpp"
 #include "../shape.hpp"
@@ -21,6 +24,10 @@ struct Options {
   std::int64_t warmup = 20;    ///< steps in which the rate rises to that; then it falls to a tenth along a cosine
   double weight_decay = 0.01;  ///< of matrices and vectors alike
   double clip = 1.0;           ///< largest norm of the gradients; 0: as they are
+  /// The factor of the loss in the backward pass, fixed or dynamic. {}: the loss is not scaled.
+  std::optional<sinew::parallel::LossScalerOptions> loss_scale;
+  /// Steps, ascending, in which one gradient of the last rank becomes infinite before it is summed: for tests.
+  std::vector<std::int64_t> overflow_at;
   int blas_threads = 1;
   std::string blas = "host";
   std::string data;              ///< a file; empty: the licence texts of the system

@@ -22,6 +22,8 @@ class ParameterHomes {
   sinew::Buffer parameter(int p) { return home(p).data->parameter(home(p).number); }
   sinew::Buffer gradient(int p) { return home(p).data->gradient(home(p).number); }
   void gradient_ready(int p) { home(p).data->gradient_ready(home(p).number); }
+  /// Makes the first element of this gradient infinite.
+  void make_infinite(int p);
 
  private:
   struct Home {

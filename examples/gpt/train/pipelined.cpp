@@ -42,7 +42,8 @@ Pipelined::Pipelined(sp::Job& job, const Options& options, const RankStages& sta
 }
 
 sp::WeightedLoss Pipelined::step(const std::vector<std::uint8_t>& sequences, std::int64_t step,
-                                 std::int64_t first_sample) {
+                                 std::int64_t first_sample, const GradientScale& gradients) {
+  scale_ = gradients.scale;
   sequences_ = &sequences;
   step_ = step;
   first_sample_ = first_sample;
@@ -65,7 +66,7 @@ sp::WeightedLoss Pipelined::step(const std::vector<std::uint8_t>& sequences, std
       ends_.reduce(sinew::ConstBuffer(gradient), gradient, precision.gradient, 0, sinew::ReduceOp::Sum).get();
     }
   }
-  store_.end();
+  store_.end(gradients.overflows);
   return loss_;
 }
 
@@ -110,14 +111,14 @@ std::size_t Pipelined::forward(std::int32_t stage, std::int32_t micro_batch, sin
 
 std::size_t Pipelined::backward(std::int32_t stage, std::int32_t micro_batch, sinew::ConstBuffer dout,
                                 sinew::Buffer din) {
-  model_->backward(store_, call(stage, micro_batch), 1, dout, din);
+  model_->backward(store_, call(stage, micro_batch), scale_, dout, din);
   leave_place(stage, micro_batch);
   return din.bytes;
 }
 
 std::size_t Pipelined::input_gradient(std::int32_t stage, std::int32_t micro_batch, sinew::ConstBuffer dout,
                                       sinew::Buffer din) {
-  model_->backward_input(store_, call(stage, micro_batch), 1, dout, din);
+  model_->backward_input(store_, call(stage, micro_batch), scale_, dout, din);
   return din.bytes;
 }
 

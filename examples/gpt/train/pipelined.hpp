@@ -14,6 +14,12 @@
 
 namespace gpt {
 
+/// The changes that a step makes to its gradients before they are summed.
+struct GradientScale {
+  double scale = 1;        ///< multiplies the loss
+  bool overflows = false;  ///< one gradient of this rank becomes infinite before it is summed
+};
+
 /// Micro-batches of a step through the stages that this rank has, as the schedule says.
 class Pipelined final : private sinew::parallel::StageEngine {
  public:
@@ -21,9 +27,9 @@ class Pipelined final : private sinew::parallel::StageEngine {
   Pipelined(sinew::parallel::Job& job, const Options& options, const RankStages& stages, Model& model,
             const std::vector<ParameterInfo>& list);
 
-  /// The losses of this rank's micro-batches where it has the head, and the gradients of their sum.
+  /// The losses of this rank's micro-batches where it has the head. Adds the scaled gradients of their sum.
   sinew::parallel::WeightedLoss step(const std::vector<std::uint8_t>& sequences, std::int64_t step,
-                                     std::int64_t first_sample);
+                                     std::int64_t first_sample, const GradientScale& gradients);
 
   /// Of its runner: what it computed and what it waited for.
   const sinew::parallel::PipelineRunner& runner() const noexcept { return *runner_; }
@@ -54,6 +60,7 @@ class Pipelined final : private sinew::parallel::StageEngine {
   std::vector<std::vector<std::int32_t>> places_;  // by stage of this rank: the micro-batch in each, or none: -1
   const std::vector<std::uint8_t>* sequences_ = nullptr;
   std::int64_t step_ = 0, first_sample_ = 0;
+  double scale_ = 1;  // of the step's loss
   sinew::parallel::WeightedLoss loss_;
 };
 

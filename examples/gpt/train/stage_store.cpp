@@ -10,7 +10,7 @@ constexpr std::int32_t kUnit = 0;  // the only one
 }  // namespace
 
 StageStore::StageStore(sinew::parallel::Job& job, const RankStages& stages, const std::vector<ParameterInfo>& list)
-    : data_{&job.data()}, homes_(job, stages.parameters, list) {
+    : data_{&job.data()}, homes_(job, stages.parameters, list), first_(stages.parameters.front()) {
   if (job.has_experts() && !job.experts().parameters().empty()) data_.push_back(&job.experts());
   if (!stages.has_copy) return;
   const auto tokens = static_cast<std::size_t>(list[kTokens].elements());
@@ -36,7 +36,8 @@ void StageStore::begin() {
   }
 }
 
-void StageStore::end() {
+void StageStore::end(bool overflows) {
+  if (overflows) homes_.make_infinite(first_);
   for (sinew::parallel::DataParallel* data : data_) {
     for (std::int32_t p = 0; p < std::ssize(data->parameters()); ++p) data->gradient_ready(p);
     data->after_backward(kUnit);

@@ -28,8 +28,8 @@ class StageStore final : public Store {
 
   /// Makes parameters and gradients be there.
   void begin();
-  /// All gradients are complete.
-  void end();
+  /// All gradients are complete. overflows: the first of them becomes infinite before it is reported.
+  void end(bool overflows);
 
   bool has_copy() const noexcept { return !copy_.empty(); }
   /// Of the copy and its gradient.
@@ -39,6 +39,7 @@ class StageStore final : public Store {
  private:
   std::vector<sinew::parallel::DataParallel*> data_;  // that of dense parameters, that of experts where there are any
   ParameterHomes homes_;
+  std::int32_t first_;  // number in the model's list of the first parameter here
   std::vector<std::byte> copy_, gradient_of_copy_;
 };
 

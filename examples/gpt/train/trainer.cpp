@@ -1,10 +1,13 @@
 #include "trainer.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/data_parallel/gradient_norm.hpp>
@@ -56,15 +59,19 @@ sp::InitialValues initial_values(const sinew::World& world, const Options& optio
   };
 }
 
+std::string scale_text(const std::optional<sp::LossScalerOptions>& scale) {
+  if (!scale) return "none";
+  return scale->is_fixed ? fmt::format("{}", scale->initial) : fmt::format("dynamic from {}", scale->initial);
+}
+
 /// What ranks must have in common beside the configuration of the job.
 sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
-      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, saved: {}, every {} "
-      "steps, "
-      "resumed: {}\ntext of {} bytes, {:x}",
+      "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, loss scale {}, overflows "
+      "at {}, saved: {}, every {} steps, resumed: {}\ntext of {} bytes, {:x}",
       to_string(o.shape), name_of(o.experts.kind), o.experts.chunks, o.steps, o.rate, o.warmup, o.weight_decay, o.clip,
-      !o.save.empty(), o.save_every,
+      scale_text(o.loss_scale), fmt::join(o.overflow_at, ","), !o.save.empty(), o.save_every,
       o.resume.empty()     ? "no"
       : o.resume == o.save ? "from where it is saved"
                            : "from elsewhere",
@@ -163,6 +170,7 @@ Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
              ParameterHomes(job_, stages_of(options.shape, options.job, job_.place().pp).parameters,
                             parameters(options.shape, part_of(options.job, job_.place())))),
       steps_done_(options.resume.empty() ? 0 : -1) {
+  if (options.loss_scale) scaler_.emplace(*options.loss_scale);
   held_.push_back(held_of(job_.data(), options, job_.place(), false));
   if (job_.has_experts()) held_.push_back(held_of(job_.experts(), options, job_.place(), true));
   if (sp::stages(options.job) > 1)
@@ -177,7 +185,7 @@ std::vector<std::vector<sp::OwnedPart>> Trainer::finish_backward() {
 }
 
 sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
-                                 std::int64_t first_sample) {
+                                 std::int64_t first_sample, const GradientScale& gradients) {
   const auto length = static_cast<std::size_t>(options_->shape.context) + 1;
   const auto samples = static_cast<std::size_t>(job_.samples_of_pass());
   sp::WeightedLoss loss;
@@ -186,7 +194,7 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
     const sp::TokenLoss sum =
         model_.forward(store_, mine, static_cast<int>(samples),
                        {static_cast<std::uint64_t>(step), first_sample + static_cast<std::int64_t>(number * samples)});
-    model_.backward(store_, 1);
+    model_.backward(store_, gradients.scale);
     loss += {sum.sum, static_cast<double>(sum.tokens)};
   };
   const auto last = static_cast<std::size_t>(options_->job.micro_batches) - 1;
@@ -196,6 +204,7 @@ sp::WeightedLoss Trainer::passes(const std::vector<std::uint8_t>& sequences, std
     pass(number);
     static_cast<void>(finish_backward());
   }
+  if (gradients.overflows) store_.overflow_next();
   pass(last);
   return loss;
 }
@@ -211,9 +220,28 @@ sp::WeightedLoss Trainer::total_of(const sp::WeightedLoss& part) {
   return loss;
 }
 
-void Trainer::restore_steps(std::int64_t done, std::int64_t of_optimizer) {
+void Trainer::restore_steps(std::int64_t done, std::int64_t of_optimizer,
+                            const std::optional<sp::LossScaleState>& scaling) {
   for (Held& held : held_) held.optimizer.restore_steps(of_optimizer);
+  if (scaler_ && scaling) scaler_->restore(*scaling);
   steps_done_ = done;
+}
+
+std::optional<sp::LossScaleState> Trainer::scaling() const {
+  return scaler_ ? std::optional(scaler_->state()) : std::nullopt;
+}
+
+std::optional<double> Trainer::unscale(std::int64_t step, double norm) {
+  if (!scaler_) return 1;
+  const bool is_hopeless = !scaler_->options().is_fixed && scaler_->is_lowest();
+  const double scale = scaler_->scale();
+  const std::optional<double> factor = scaler_->unscale(norm);
+  if (!factor && is_hopeless)
+    throw sinew::Error(sinew::Code::System,
+                       fmt::format("step {}: the norm of the gradients is {} with the least loss scale, {}: expected a "
+                                   "number; a lower --rate or another --dtype may do",
+                                   step, norm, scale));
+  return factor;
 }
 
 std::size_t Trainer::most_held() noexcept {
@@ -234,17 +262,22 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
   if (sp::ExactSum* exact = model_.exact_losses()) *exact = {};
   static_cast<void>(store_.waited());
   const double waited_before = pipelined_ ? pipelined_->runner().waited_s() : 0;
-  sp::WeightedLoss part = pipelined_ ? pipelined_->step(sequences, number, first) : passes(sequences, number, first);
+  const bool is_last_rank = all_->rank() + 1 == all_->size();
+  const GradientScale gradients{.scale = scaler_ ? scaler_->scale() : 1,
+                                .overflows = is_last_rank && std::ranges::binary_search(options_->overflow_at, number)};
+  sp::WeightedLoss part =
+      pipelined_ ? pipelined_->step(sequences, number, first, gradients) : passes(sequences, number, first, gradients);
   const auto owned = store_.timed([&] { return finish_backward(); });
   if (job_.pipeline().size() > 1) part = sp::total(job_.pipeline(), part);  // the last stage's, for all
   const sp::WeightedLoss loss = store_.timed([&] { return total_of(part); });
   StepReport report{.step = number, .loss = loss.mean(), .rate = rate_at(*options_, number)};
-  // Gradients are those of the sum; computing: all ranks have come already.
+  // Gradients are those of the scaled sum; computing: all ranks have come already.
   double squares = 0;
   for (std::size_t i = 0; i < held_.size(); ++i)
     squares += std::pow(sp::gradient_norm(*held_[i].data, owned[i], norm_options(options_->job)), 2);
-  report.norm = loss.scale() * std::sqrt(squares);
-  report.routers = routers_.end_step(*all_);
+  const double norm = std::sqrt(squares);
+  const std::optional<double> unscale = this->unscale(number, norm);
+  report.routers = routers_.end_step(*all_, !unscale);
   if (loss.weight == 0)
     throw sinew::Error(
         sinew::Code::InvalidArgument,
@@ -253,22 +286,34 @@ StepReport Trainer::step(std::int64_t number, const Watcher& watch) {
                     "not predicted; expected a text with other bytes, too, or another --document-end (-1: none)",
                     number, options_->job.global_batch * options_->shape.context, options_->job.global_batch,
                     options_->shape.context, text_->name(), options_->shape.document_end));
-  if (!std::isfinite(report.loss) || !std::isfinite(report.norm))
+  report.norm = unscale ? loss.scale() * (norm * *unscale) : std::numeric_limits<double>::infinity();
+  report.is_skipped = !unscale;
+  report.loss_scale = gradients.scale;
+  report.scaling = scaling();
+  if (!std::isfinite(report.loss) || (unscale && !std::isfinite(report.norm)))
     throw sinew::Error(sinew::Code::System,
                        fmt::format("step {}: loss {} and norm of the gradients {}: expected numbers; a lower --rate or "
                                    "another --dtype may do",
                                    number, report.loss, report.norm));
   const double clip = options_->clip > 0 ? sp::clip_scale(report.norm, options_->clip) : 1;
-  for (std::size_t i = 0; i < held_.size(); ++i) {
+  for (std::size_t i = 0; unscale && i < held_.size(); ++i) {
     Held& held = held_[i];
-    if (watch) watch(held.infos, owned[i], loss.scale());
+    const double mean = loss.scale() * *unscale;
+    if (watch) watch(held.infos, owned[i], mean);
     held.optimizer.set_rate(report.rate);
-    held.optimizer.update(owned[i], loss.scale() * clip);
+    held.optimizer.update(owned[i], mean * clip);
   }
   steps_done_ = number + 1;
   store_.timed([&] {
-    for (Held& held : held_) held.data->updated();
+    for (Held& held : held_) {
+      if (unscale) {
+        held.data->updated();
+      } else {
+        held.data->abandon_step();
+      }
+    }
   });
+  for (Held& held : held_) held.data->scale_feedback(scaler_ ? scaler_->change() : 1);
 
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   if (all_->size() > 1) report.exposed_s = std::chrono::duration<double>(store_.waited()).count();

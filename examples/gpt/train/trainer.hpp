@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/optim/loss_scaler.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 #include "../math/blas.hpp"
@@ -38,20 +40,27 @@ class Trainer {
   /// Errors: as Job.
   Trainer(sinew::World& world, const Options& options, const Text& text);
 
-  /// Sees what this rank owns, with the gradients of the sum of the losses, before it is updated; scale makes them
-  /// those of the mean. Of dense parameters first, then of experts where there are any.
+  /// Sees what this rank owns, with the scaled gradients of the sum of the losses, before it is updated; scale makes
+  /// them those of the mean. It does not see steps that are skipped. Of dense parameters first, then of experts where
+  /// there are any.
   using Watcher = std::function<void(const std::vector<ParameterInfo>& infos,
                                      std::span<const sinew::parallel::OwnedPart>, double scale)>;
 
   /// One step, of this number: which sequences it reads and its learning rate follow from that.
-  /// Errors: as the exchanges; Error{System} where the loss is no number any more, on all ranks alike.
+  /// A step whose gradients overflow changes nothing, if the loss is scaled.
+  /// Errors: as the exchanges; Error{System} where the loss is no number any more, or where gradients overflow and
+  ///         neither a scale nor a lower scale is there to mend that, on all ranks alike.
   StepReport step(std::int64_t number, const Watcher& watch = {});
 
   /// How many steps what this rank owns has seen: also in the middle of one, and where one was not ended. Below 0: it
   /// is to be what a checkpoint says, and is not yet.
   std::int64_t steps_done() const noexcept { return steps_done_; }
-  /// What it owns was filled with what it was after so many. Errors: as Optimizer::restore_steps.
-  void restore_steps(std::int64_t done, std::int64_t of_optimizer);
+  /// What it owns was filled with what it was after so many. scaling: as it was then; {}: it begins anew.
+  /// Errors: as Optimizer::restore_steps and LossScaler::restore.
+  void restore_steps(std::int64_t done, std::int64_t of_optimizer,
+                     const std::optional<sinew::parallel::LossScaleState>& scaling = {});
+  /// {}: the loss is not scaled.
+  std::optional<sinew::parallel::LossScaleState> scaling() const;
 
   /// The most bytes that this rank has held: parameters, gradients, optimizer state, exchanges in flight, activations.
   std::size_t most_held() noexcept;
@@ -72,9 +81,11 @@ class Trainer {
  private:
   ModelRanks ranks();
   std::vector<std::vector<sinew::parallel::OwnedPart>> finish_backward();
-  /// The losses of this rank's part of the batch, and the gradients of their sum.
+  /// The losses of this rank's part of the batch. Adds the scaled gradients of their sum.
   sinew::parallel::WeightedLoss passes(const std::vector<std::uint8_t>& sequences, std::int64_t step,
-                                       std::int64_t first_sample);
+                                       std::int64_t first_sample, const GradientScale& gradients);
+  /// The factor that undoes the scale of the gradients whose norm this is. {}: the step is skipped.
+  std::optional<double> unscale(std::int64_t step, double norm);
   /// Of all ranks.
   sinew::parallel::WeightedLoss total_of(const sinew::parallel::WeightedLoss& part);
 
@@ -88,6 +99,7 @@ class Trainer {
   Model model_;
   WaitingStore store_;
   std::unique_ptr<Pipelined> pipelined_;  // null: there is one stage
+  std::optional<sinew::parallel::LossScaler> scaler_;
   std::int64_t steps_done_;
 };
 

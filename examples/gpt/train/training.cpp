@@ -63,7 +63,7 @@ void Training::steps() {
   for (std::int64_t step = first_; step < options_.steps; ++step) {
     reports_.push_back(trainer_.step(step));
     if (world_.rank() == 0) metrics.add(reports_.back());
-    if (is_shown(options_, step)) say(world_, line_of(reports_.back()));
+    if (is_shown(options_, step) || reports_.back().is_skipped) say(world_, line_of(reports_.back()));
     checkpoints_.after(step);
   }
 }

@@ -30,8 +30,12 @@ class WaitingStore final : public Store {
   sinew::Buffer parameter(int p) override { return homes_.parameter(p); }
   sinew::Buffer gradient(int p) override { return homes_.gradient(p); }
   void gradient_ready(int p) override {
+    // The gradient of the token embeddings is not complete at its first report.
+    if (p != kTokens && std::exchange(overflows_, false)) homes_.make_infinite(p);
     timed([&] { homes_.gradient_ready(p); });
   }
+  /// The next gradient that is reported becomes infinite first.
+  void overflow_next() noexcept { overflows_ = true; }
 
   /// Whatever else waits counts, too.
   template <class Call>
@@ -67,6 +71,7 @@ class WaitingStore final : public Store {
   Shape shape_;
   ParameterHomes homes_;
   std::chrono::nanoseconds waited_{};
+  bool overflows_ = false;
 };
 
 }  // namespace gpt

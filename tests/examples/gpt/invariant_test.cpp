@@ -61,6 +61,38 @@ TEST(Invariant, TrainingHasTheBitsOfOneProcess_AlongEachAxis) {
   }
 }
 
+/// A scale that is a power of two changes no bit, and skipped steps are the same ones in every layout.
+TEST(Invariant, TrainingHasTheBitsOfOneProcess_WithAScaledLoss) {
+  for (const auto& [name, plain] : invariant_models()) {
+    const Bits unscaled = train_for_bits(1, plain);
+    Options scaled = plain;
+    scaled.loss_scale.emplace();
+    Options skipping = scaled;
+    skipping.steps = 4;
+    skipping.overflow_at = {1, 2};
+    const Bits skipped = train_for_bits(1, skipping);
+    Comparison one;
+    const auto compare = [&, &model = name](int ranks, const auto& change) {
+      change(scaled.job), change(skipping.job);
+      one.add(model + ", scaled, " + layout_name(ranks, scaled.job), train_for_bits(ranks, scaled), unscaled);
+      one.add(model + ", skipped, " + layout_name(ranks, skipping.job), train_for_bits(ranks, skipping), skipped);
+      scaled.job = skipping.job = plain.job;
+    };
+    compare(1, [](sp::JobConfig&) {});
+    compare(4, [](sp::JobConfig& c) { c.zero = 3, c.micro_batches = 2; });
+    compare(4, [](sp::JobConfig& c) { c.layout.tp = 2, c.sequence_parallel = true, c.zero = 1; });
+    compare(4, [](sp::JobConfig& c) { c.layout.cp = 2, c.zero = 2; });
+    compare(4, [](sp::JobConfig& c) { c.layout.pp = 2, c.micro_batches = 4; });
+    EXPECT_EQ(one.runs, 10);
+    EXPECT_EQ(one.first, "");
+    scaled.loss_scale = sp::LossScalerOptions{.initial = 1000, .is_fixed = true};
+    Comparison control;
+    control.add("no power of two", train_for_bits(1, scaled), unscaled);
+    control.add("skipped", skipped, unscaled);
+    EXPECT_EQ(control.differing, 2) << name << ": the comparison shows other bits";
+  }
+}
+
 /// It is the same training: but for rounding, gradients and losses are those of sums that are made as is fastest.
 TEST(Invariant, TrainingIsTraining) {
   for (auto [name, options] : invariant_models()) {

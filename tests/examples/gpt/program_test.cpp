@@ -282,8 +282,8 @@ Outcome with_other(const Strings& options, const std::string& other) {
 
 TEST_F(Program, SaysWhatOneRankIsAskedOtherwise) {
   const Strings pipeline{"--layers", "2", "--pp", "2", "--micro-batches", "2", "--steps", "2"};
-  for (const char* other :
-       {"--context 4", "--sinks", "--rate 0.5", "--clip 0.1", "--dropout 0.5", "--resume /nowhere"}) {
+  for (const char* other : {"--context 4", "--sinks", "--rate 0.5", "--clip 0.1", "--loss-scale 8", "--overflow-at 1",
+                            "--dropout 0.5", "--resume /nowhere"}) {
     const Outcome o = with_other(pipeline, other);
     EXPECT_EQ(o.exit_code, 2) << other << o.err;
     EXPECT_THAT(o.err, HasSubstr("engine of the job: rank 0 has ")) << other;

@@ -74,5 +74,25 @@ TEST(Recovery, IsFromMemory_WhereAFirstStartFoundNoCheckpoint) {
   });
 }
 
+/// The scale of the loss goes with what is held, under another layout too.
+TEST(Recovery, GoesOnWithTheLossScale) {
+  const Text text = words();
+  Options options = few_steps();
+  options.loss_scale.emplace();
+  options.overflow_at = {0};
+  on_threads(2, only("inproc"), [&](sinew::World& world) {
+    Trainer begun(world, options, text);
+    Checkpoints before(world, options, begun);
+    require(begun.step(0).is_skipped && !begun.step(1).is_skipped, "one of two");
+    Options other = options;
+    other.job.layout.tp = 2;
+    Trainer trainer(world, other, text);
+    Checkpoints after(world, other, trainer);
+    require(after.recover(&before) == 2, "goes on with what is held");
+    require(trainer.scaling() == sinew::parallel::LossScaleState{32768, 1, 1}, "and with its scale");
+    require(trainer.held().front().optimizer.steps() == 1, "and with the steps that were made");
+  });
+}
+
 }  // namespace
 }  // namespace gpt::test
