@@ -1,7 +1,8 @@
 #pragma once
 
-// The optimizer. It updates the parts of parameters that this rank owns. The room may include the memory of data
-// parallelism, the step graph's protocol, and its own update rules.
+// The optimizer. It updates the parts of parameters that this rank owns. The room also holds the LossScaler, which
+// chooses the scale of gradients. It may include the memory of data parallelism, the step graph's protocol, and its own
+// update rules.
 
 #include <cstdint>
 #include <memory>

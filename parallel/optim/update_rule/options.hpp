@@ -1,7 +1,8 @@
 #pragma once
 
-// The update rules of optimizers: their options, the layout of their state and their kernels. The room includes nothing
-// of `parallel`, so that predictions of memory need no optimizer.
+// The update rules of optimizers: their options, the layout of their state and their kernels. The room also holds the
+// options and the state of loss scaling. It includes nothing of `parallel`, so that predictions of memory and the index
+// of checkpoints need no optimizer.
 
 namespace sinew::parallel {
 

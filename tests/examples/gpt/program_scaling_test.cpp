@@ -75,6 +75,21 @@ TEST_F(Program, GoesOnWithTheScaleThatItSaved) {
   EXPECT_NEAR(last_loss(in("rest")) / last_loss(in("whole")), 1, 1e-12);
 }
 
+/// 16-bit parameters whose gradients travel in 8 bits: what the codec keeps of the overflow spoils no later step.
+TEST_F(Program, LearnsOn_AfterOverflowsWithACodec) {
+  for (const char* zero : {"0", "1", "2", "3"}) {
+    const auto loss_after = [&](const char* steps) {
+      const Outcome o =
+          gpt(2, {"--dtype", "bf16", "--codec", "int8", "--error-feedback", "--zero", zero, "--rate", "0.01",
+                  "--loss-scale", "dynamic", "--overflow-at", "0,7,8", "--steps", steps, "--metrics", in("m")});
+      EXPECT_EQ(o.exit_code, 0) << o.err;
+      return last_loss(in("m"));
+    };
+    EXPECT_GT(loss_after("2"), 5);
+    EXPECT_LT(loss_after("40"), 4) << "zero " << zero;
+  }
+}
+
 /// A run that scales goes on from one that did not, and the other way.
 TEST_F(Program, BeginsToScaleAnew_WhereTheCheckpointHasNoScale) {
   ASSERT_EQ(gpt(1, {"--steps", "2", "--save", in("c")}).exit_code, 0);
