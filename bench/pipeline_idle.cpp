@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
   if (asked.thread) options.threads = sinew::Threads::Multiple;
   sinew::World world = sinew::World::from_environment(options);
   for (const sp::NamedGenerator& generator : sp::generators()) {
-    const std::int32_t v = generator.has_virtual_stages ? asked.virtual_stages : 1;
+    const std::int32_t v = generator.virtual_stages(asked.virtual_stages);
     const sp::PipelineSchedule schedule = sp::with_messages(generator.make(world.size(), asked.micro_batches, v));
     const double measured = measured_idle(world, schedule, asked, std::chrono::microseconds(asked.unit_us) / v);
     const double simulated = simulated_idle(schedule);

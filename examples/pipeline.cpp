@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <sinew/parallel/pipeline/generators/generators.hpp>
@@ -22,7 +23,8 @@ int main(int argc, char** argv) {
   const auto number = [&](int place, int otherwise) { return argc > place ? std::atoi(argv[place]) : otherwise; };
   try {
     const sp::PipelineSchedule schedule =
-        sp::with_messages(sp::make_schedule(argc > 1 ? argv[1] : "1f1b", number(2, 4), number(3, 8), number(4, 1)));
+        sp::with_messages(sp::make_schedule(argc > 1 ? argv[1] : "1f1b", number(2, 4), number(3, 8),
+                                            argc > 4 ? std::optional<std::int32_t>(number(4, 1)) : std::nullopt));
     const sp::PipelineVerdict verdict = sp::prove(schedule, {.most_under_way = 1});
     if (!verdict) {
       std::printf("%s\n", verdict.reason.c_str());

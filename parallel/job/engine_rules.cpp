@@ -217,10 +217,13 @@ AllChanges schedule_changes(const JobRequest& asked) {
   for (const NamedGenerator& generator : generators())
     all.push_back(
         changed(asked, &JobConfig::schedule, std::string(generator.name), fmt::format("schedule {}", generator.name)));
+  JobChanges virtual_stages;
+  if (const NamedGenerator* const generator = find_generator(asked.config.schedule))
+    virtual_stages = to_each(asked, &JobConfig::virtual_stages, "virtual_stages", {generator->least_virtual_stages});
   JobChanges recompute;
   for (const Recompute r : {Recompute::None, Recompute::Selective, Recompute::Full})
     recompute.push_back(changed(asked, &JobConfig::recompute, r, fmt::format("recompute {}", name_of(r))));
-  return {std::move(all), std::move(recompute)};
+  return {std::move(all), std::move(virtual_stages), std::move(recompute)};
 }
 
 Finding judge_decomposed(const JobRequest& asked) {

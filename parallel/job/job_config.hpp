@@ -42,7 +42,7 @@ struct JobConfig {
   bool decomposed = false;         ///< rows are sent while others are multiplied (LinearShape::decomposed)
   /// The schedule of a pipeline: the name of a generator (pipeline/generators/generators.hpp), or a CSV file.
   std::string schedule = "1f1b";
-  int virtual_stages = 1;  ///< stages on each rank of the pipeline
+  int virtual_stages = 1;  ///< stages on each rank of the pipeline; V-shaped schedules have 2
   /// The proved schedule of these settings. null: whoever needs the schedule makes and proves it.
   std::shared_ptr<const ProvedSchedule> proved{};
   /// The number of copies of the shards that data-parallel ranks hold (hsdp). 1: sharded over all of them.

@@ -59,7 +59,8 @@ const std::vector<StagePasses>& Planner::passes(const JobConfig& c) {
                 samples_of_pass(question_.ranks(), c),
                 static_cast<int>(c.recompute),
                 c.sequence_parallel,
-                l.etp};
+                l.etp,
+                0};
   std::vector<StagePasses>& known = passes_[key];
   if (known.empty()) known = stage_passes(question_, c, collectives_);
   return known;
@@ -74,6 +75,7 @@ const std::vector<StageActivations>& Planner::activations(const JobConfig& c) {
                 samples_of_pass(question_.ranks(), c),
                 static_cast<int>(c.recompute),
                 c.sequence_parallel,
+                static_cast<int>(placement_of(c.schedule)),
                 0,
                 0};
   std::vector<StageActivations>& known = activations_[key];
@@ -98,7 +100,8 @@ const DataTimes& Planner::data(const JobConfig& c) {
                 alone ? l.cp : 0,
                 alone ? c.micro_batches : 0,
                 alone ? static_cast<int>(c.recompute) : 0,
-                l.etp};
+                l.etp,
+                static_cast<int>(placement_of(c.schedule))};
   const auto found = data_.find(key);
   if (found != data_.end()) return found->second;
   return data_.emplace(key, data_times(question_, c, passes(c), collectives_)).first->second;

@@ -84,7 +84,7 @@ class SINEW_API Planner {
   HeldPlans held_;
   PipelineMakespans makespans_;
   double flops_of_step_ = 0;
-  using Key = std::array<std::int64_t, 9>;
+  using Key = std::array<std::int64_t, 10>;
   std::map<Key, std::vector<StagePasses>> passes_;
   std::map<Key, std::vector<StageActivations>> activations_;
   std::map<Key, DataTimes> data_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <sinew/parallel/planner/costs/data_times.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
 #include <sinew/parallel/planner/costs/planned_engine.hpp>
 #include <sinew/parallel/planner/model/number.hpp>
 
@@ -30,7 +31,8 @@ Elements most_held(const PlanQuestion& q, const JobConfig& config) {
   const std::vector<Rows> layers = layers_of_stages(q.model.layers, all);
   for (int rank = 0; rank < pp; ++rank) {
     Elements here;
-    for (int s = rank; s < all; s += pp) {
+    for (int s = 0; s < all; ++s) {
+      if (rank_of_stage(config, s) != rank) continue;
       const Rows& rows = layers[static_cast<std::size_t>(s)];
       for (std::int64_t l = rows.first; l < rows.last; ++l) {
         const Elements& layer = q.model.has_experts(l) ? last : first;
@@ -39,7 +41,7 @@ Elements most_held(const PlanQuestion& q, const JobConfig& config) {
       }
     }
     if (rank == 0) here.shared += number(elements_of(input_weights(q.model, part)));
-    if ((all - 1) % pp == rank) here.shared += number(elements_of(output_weights(q.model, part)));
+    if (rank_of_stage(config, all - 1) == rank) here.shared += number(elements_of(output_weights(q.model, part)));
     if (here.shared + here.experts > most.shared + most.experts) most = here;
   }
   return most;
@@ -78,7 +80,7 @@ DataTimes data_times(const PlanQuestion& q, const JobConfig& config, const std::
   const double owned = config.zero == 0 ? held.shared + held.experts : held.shared / shards + held.experts / copies;
   DataTimes times;
   times.optimizer = owned * kBytesOfUpdate / q.cluster.memory_bytes_per_s;
-  if (q.model.tied && l.pp > 1) {
+  if (q.model.tied && rank_of_stage(config, stages(config) - 1) != 0) {
     const int apart = ranks / l.pp * (l.pp - 1);
     const double table = number(rows_of({}, 0, l.tp, q.model.vocabulary).count() * q.model.hidden);
     times.embeddings = costs.message(apart, table * static_cast<double>(size_of(config.precision.parameter))) +

@@ -46,7 +46,8 @@ PlannedMemory HeldPlans::of_place(const JobConfig& config, const RankPlace& plac
 const std::vector<PlannedMemory>& HeldPlans::by_rank(const JobConfig& config) {
   const LayoutSizes& l = config.layout;
   std::vector<PlannedMemory>& known =
-      known_[{l.tp, l.pp, l.ep, config.virtual_stages, config.zero, memory_use(config).accumulates ? 1 : 0}];
+      known_[{l.tp, l.pp, l.ep, config.virtual_stages, config.zero, memory_use(config).accumulates ? 1 : 0,
+              static_cast<int>(placement_of(config.schedule))}];
   if (!known.empty()) return known;
   const ModelShape& m = question_.model;
   const bool even = m.heads % l.tp == 0 && m.feed_forward % l.tp == 0 && m.vocabulary % l.tp == 0 &&

@@ -33,7 +33,7 @@ class SINEW_API HeldPlans {
   const std::vector<PlannedMemory>& by_rank(const JobConfig& config);
 
  private:
-  using Key = std::array<int, 6>;
+  using Key = std::array<int, 7>;
 
   PlannedMemory of_place(const JobConfig& config, const RankPlace& place);
   void add(const JobConfig& config, const std::vector<DataParameter>& parameters, int shards, PlannedMemory& to);

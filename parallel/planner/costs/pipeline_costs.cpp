@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include <sinew/parallel/common/at.hpp>
-#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/planner/costs/pipeline_costs.hpp>
 
 namespace sinew::parallel {
@@ -36,10 +35,32 @@ std::vector<std::int32_t> by_rank(std::int32_t ranks, Of of) {
   return all;
 }
 
-/// Whether the schedule computes gradients of weights separately, after those of inputs.
-bool makes_weights_later(const ScheduleShape& shape) { return shape.name == "zb-h1"; }
+/// Whether the schedule computes gradients of weights separately, after those of inputs: never, for some microbatches,
+/// or for all of them.
+enum class LateWeights : std::uint8_t { None, Some, All };
+
+LateWeights late_weights_of(std::string_view name) {
+  if (name == "zb-h1" || name == "zb-v") return LateWeights::All;
+  return name == "dualpipev" ? LateWeights::Some : LateWeights::None;
+}
+
+/// The least time that the gradients of a stage may take.
+std::int64_t least_backward(const StageCosts& c, LateWeights late) {
+  const std::int64_t parts = c.input_gradient + c.weight_gradient;
+  if (late == LateWeights::None) return c.backward;
+  return late == LateWeights::All ? parts : std::min(parts, c.backward);
+}
 
 }  // namespace
+
+StagePlacement placement_of(std::string_view name) noexcept {
+  const NamedGenerator* const found = find_generator(name);
+  return found == nullptr ? StagePlacement::Loop : found->placement;
+}
+
+std::int32_t rank_of_stage(const JobConfig& config, std::int32_t stage) {
+  return rank_of_stage(placement_of(config.schedule), config.layout.pp, stage);
+}
 
 LiveStages live_stages(const ScheduleShape& s) {
   const std::int32_t p = s.ranks, m = s.micro_batches, v = s.virtual_stages;
@@ -53,12 +74,14 @@ LiveStages live_stages(const ScheduleShape& s) {
 }
 
 std::int64_t least_makespan(const ScheduleShape& s, const PipelineCosts& costs) {
-  const bool late = makes_weights_later(s);
+  const LateWeights weights = late_weights_of(s.name);
+  const bool late = weights != LateWeights::None;
+  const StagePlacement placement = placement_of(s.name);
   std::vector<std::int64_t> busy(at(s.ranks));
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
     const StageCosts& c = costs.stages[stage];
-    busy[stage % busy.size()] +=
-        s.micro_batches * (c.forward + (late ? c.input_gradient + c.weight_gradient : c.backward));
+    busy[at(rank_of_stage(placement, s.ranks, static_cast<std::int32_t>(stage)))] +=
+        s.micro_batches * (c.forward + least_backward(c, weights));
   }
   std::int64_t most = 0, before = 0;
   for (std::int32_t r = 0; r < s.ranks; ++r) {

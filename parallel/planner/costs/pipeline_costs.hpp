@@ -3,10 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/job/job_config.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/timeline/simulate.hpp>
 
 namespace sinew::parallel {
@@ -18,6 +21,9 @@ struct ScheduleShape {
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
+/// The rank that has a stage of a configuration. A schedule that has no generator places its stages in a loop.
+SINEW_API std::int32_t rank_of_stage(const JobConfig& config, std::int32_t stage);
+
 /// The most that is kept at a time between forward and backward passes.
 struct LiveStages {
   /// Stages whose activations are kept. With p ranks and m microbatches: min(m, p - r) for 1f1b, m for gpipe.
@@ -26,13 +32,17 @@ struct LiveStages {
   friend bool operator==(const LiveStages&, const LiveStages&) = default;
 };
 
+/// How a generator places its stages. A name that no generator has: in a loop.
+SINEW_API StagePlacement placement_of(std::string_view name) noexcept;
+
 /// Cost: the count of the schedule's actions. For generators for which tests show that a formula has the same result,
 ///       the formula is used.
 SINEW_API LiveStages live_stages(const ScheduleShape& shape);
 
 /// A lower bound for the time of a step with this schedule. A rank cannot begin before its first input has passed the
 /// earlier stages, and its last gradient must pass them again. If gradients of weights are computed later, their time
-/// does not count on this path. For stages of equal costs, and as many microbatches as ranks, the bound equals the
+/// does not count on this path. If only some are computed later, the shorter way of each backward pass counts. For
+/// stages of equal costs, and as many microbatches as ranks, the bound equals the
 /// result of simulate(): 1f1b and gpipe idle for (p-1)/m of their compute, interleaved for (p-1)/(m v).
 /// Shape: costs.stages by stage.
 SINEW_API std::int64_t least_makespan(const ScheduleShape& shape, const PipelineCosts& costs);

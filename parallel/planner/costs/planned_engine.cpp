@@ -47,12 +47,13 @@ std::vector<Rows> layers_of_stages(std::int64_t layers, int stages) {
 std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config, const RankPlace& place,
                                               bool of_experts) {
   const WeightPart part{place.tp, config.layout.tp, config.layout.ep};
-  const int all = stages(config), pp = config.layout.pp;
+  const int all = stages(config);
   const std::vector<Rows> layers = layers_of_stages(model.layers, all);
   ParameterListing list(config, of_experts);
   if (place.pp == 0) list.add("root", input_weights(model, part));
-  if ((all - 1) % pp == place.pp) list.add("root", output_weights(model, part));
-  for (int s = place.pp; s < all; s += pp) {
+  if (rank_of_stage(config, all - 1) == place.pp) list.add("root", output_weights(model, part));
+  for (int s = 0; s < all; ++s) {
+    if (rank_of_stage(config, s) != place.pp) continue;
     const Rows& here = layers[static_cast<std::size_t>(s)];
     for (std::int64_t l = here.first; l < here.last; ++l)
       list.add(fmt::format("layers.{}", l), layer_weights(model, l, part));
@@ -69,7 +70,7 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
   const std::vector<Rows> layers = layers_of_stages(q.model.layers, all);
   std::vector<StageActivations> by_rank(static_cast<std::size_t>(pp));
   for (int s = 0; s < all; ++s) {
-    StageActivations& rank = by_rank[static_cast<std::size_t>(s % pp)];
+    StageActivations& rank = by_rank[static_cast<std::size_t>(rank_of_stage(config, s))];
     double kept = s == 0 ? input_activations(q.model, in) : 0, again = 0;
     const Rows& here = layers[static_cast<std::size_t>(s)];
     for (std::int64_t l = here.first; l < here.last; ++l) {
@@ -82,9 +83,10 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
   if (all > 1) {
     for (StageActivations& rank : by_rank) rank.once += kBoundaryPlaces * boundary_bytes(q.model, in);
   }
-  StageActivations& end = by_rank[static_cast<std::size_t>((all - 1) % pp)];
+  StageActivations& end = by_rank[static_cast<std::size_t>(rank_of_stage(config, all - 1))];
   end.output = output_activations(q.model, in);
-  if (q.model.tied && pp > 1) {  // the last stage has a copy of the embeddings, and its gradient
+  if (q.model.tied &&
+      rank_of_stage(config, all - 1) != 0) {  // the last stage has a copy of the embeddings, and its gradient
     const Precision& p = config.precision;
     const std::int64_t table = rows_of({}, 0, in.tp, q.model.vocabulary).count() * q.model.hidden;
     end.once += static_cast<double>(table) * static_cast<double>(size_of(p.parameter) + size_of(p.gradient));

@@ -125,8 +125,9 @@ std::vector<std::pair<std::string, int>> schedules_for(const PlanQuestion& q, in
   if (pp <= 1) return {{"1f1b", 1}};
   std::vector<std::pair<std::string, int>> all;
   for (const NamedGenerator& generator : generators()) {
-    if (!generator.has_virtual_stages) {
-      all.emplace_back(generator.name, 1);
+    const std::int32_t least = generator.least_virtual_stages;
+    if (least == generator.most_virtual_stages) {
+      if (least == 1 || q.model.layers % (std::int64_t{least} * pp) == 0) all.emplace_back(generator.name, least);
     } else if (q.model.layers % pp == 0) {
       for (const std::int64_t v : sorted_divisors(q.model.layers / pp)) {
         if (v > 1) all.emplace_back(generator.name, static_cast<int>(v));

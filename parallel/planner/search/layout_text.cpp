@@ -7,6 +7,7 @@
 
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/planner/search/layout_space.hpp>
 #include <sinew/parallel/planner/search/layout_text.hpp>
 #include <sinew/parallel/planner/search/search.hpp>
@@ -83,6 +84,9 @@ JobConfig layout_from_text(const PlanQuestion& q, const std::string& text) {
     set(config, samples, name, entry.substr(equals + 1));
   }
   config.sequence_parallel = config.layout.tp > 1;
+  const NamedGenerator* const generator = find_generator(config.schedule);
+  if (generator != nullptr && config.layout.pp > 1 && !given.contains("virtual-stages"))
+    config.virtual_stages = generator->least_virtual_stages;
   const int data = data_ranks(q.ranks(), config);
   const std::int64_t part = data > 0 ? q.global_batch / data : 0;
   if (samples < 1) refuse("micro-batch", std::to_string(samples), "1 or more");

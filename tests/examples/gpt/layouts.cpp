@@ -155,6 +155,15 @@ std::vector<sp::JobConfig> layouts_of(int ranks, const Options& options) {
   return all;
 }
 
+namespace {
+
+/// Such schedules do not go with recomputation.
+bool makes_weights_later(const sp::NamedGenerator& generator) {
+  return generator.name == "zb-h1" || generator.name == "zb-v" || generator.name == "dualpipev";
+}
+
+}  // namespace
+
 std::vector<sp::JobConfig> pipelines_of(int ranks, const Options& options) {
   std::vector<sp::JobConfig> all;
   const sp::EngineFacts engine = engine_facts(options.shape);
@@ -170,8 +179,8 @@ std::vector<sp::JobConfig> pipelines_of(int ranks, const Options& options) {
             job.layout.cp = cp;
             job.sequence_parallel = tp > 1 && zero % 2 == 1;
             job.schedule = generator.name;
-            job.virtual_stages = generator.has_virtual_stages ? 2 : 1;
-            if (generator.name != "zb-h1" && zero > 0)  // whose weights' gradients come later
+            job.virtual_stages = generator.virtual_stages(2);
+            if (!makes_weights_later(generator) && zero > 0)  // whose weights' gradients come later
               job.recompute = zero == 1 ? sp::Recompute::Selective : sp::Recompute::Full;
             job.zero = zero;
             if (sp::stages(job) > 1 && sp::violations(ranks, job, engine).empty()) all.push_back(job);
@@ -195,8 +204,8 @@ std::vector<std::pair<sp::JobConfig, ExpertsWay>> expert_layouts_of(int ranks, c
     for (const sp::NamedGenerator& generator : sp::generators()) {
       const bool is_pipeline = job.layout.pp > 1;
       job.schedule = generator.name;
-      job.virtual_stages = is_pipeline && generator.has_virtual_stages ? 2 : 1;
-      if (generator.name == "zb-h1") job.recompute = sp::Recompute::None;  // whose weights' gradients come later
+      job.virtual_stages = is_pipeline ? generator.virtual_stages(2) : 1;
+      if (makes_weights_later(generator)) job.recompute = sp::Recompute::None;  // whose weights' gradients come later
       const int turn = static_cast<int>(all.size()) % 4;
       for (int zero = 0; zero <= 3; ++zero) {
         job.zero = zero;

@@ -184,24 +184,32 @@ TEST(JobRules, AreBrokenWhereAnEngineIsCutTooFar) {
       "decomposed or sequence-parallel with tp 2");
   EXPECT_EQ(found(4, [](JobConfig& c) { c.sequence_parallel = true; }),
             "  sequence_parallel: sequence-parallel with tp 1; expected not sequence-parallel or tp 2");
-  EXPECT_THAT(found(2, [](JobConfig& c) { c.schedule = "1f1f"; }),
-              HasSubstr("schedule: schedule '1f1f': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1; "
-                        "expected schedule 1f1b"));
+  EXPECT_THAT(
+      found(2, [](JobConfig& c) { c.schedule = "1f1f"; }),
+      HasSubstr(
+          "schedule: schedule '1f1f': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-v, dualpipev; "
+          "expected schedule 1f1b"));
   EXPECT_EQ(found(1, [](JobConfig& c) { c.layout.pp = 2; }),
             "  dense: 1 rank is not a multiple of tp 1 * cp 1 * pp 2; expected pp 1 or 2 ranks");
   EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 3, c.schedule = "interleaved"; }),
             "  pipeline: 6 stages, and this engine has 4 blocks; expected virtual_stages 2 or pp 1");
   EXPECT_EQ(found(8, [](JobConfig& c) { c.layout.pp = 8; }),
             "  pipeline: 8 stages, and this engine has 4 blocks; expected pp 4");
-  EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "2f2b"; }),
-              HasSubstr("schedule: schedule '2f2b': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1"));
+  EXPECT_THAT(
+      found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "2f2b"; }),
+      HasSubstr(
+          "schedule: schedule '2f2b': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-v, dualpipev"));
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "none.csv"; }),
               HasSubstr("schedule 'none.csv' cannot be read: No such file"));
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.virtual_stages = 2; }),
               HasSubstr("schedule: 1f1b: 2 virtual stages: expected 1"));
   EXPECT_THAT(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "zb-h1", c.recompute = Recompute::Full; }),
               HasSubstr("does not keep; expected schedule 1f1b or recompute none"));
+  EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.pp = 2, c.schedule = "zb-v"; }),
+            "  schedule: zb-v: 1 virtual stages: expected 2; interleaved and looped-bfs have any number; expected "
+            "schedule 1f1b or virtual_stages 2");
   EXPECT_EQ(found(4, [](JobConfig& c) { c.layout.pp = 2, c.micro_batches = 2, c.schedule = "1f1b"; }), "");
+  EXPECT_EQ(found(2, [](JobConfig& c) { c.layout.pp = c.virtual_stages = 2, c.schedule = "dualpipev"; }), "");
   EXPECT_EQ(found(8,
                   [](JobConfig& c) {
                     c.layout.pp = c.layout.tp = c.layout.cp = 2;

@@ -71,7 +71,7 @@ TEST(PipelineOrders, RunAsTheyAreWritten_OverEveryTransport) {
 
 TEST(PipelineOrders, OfGeneratorsRunOverEveryTransport) {
   for (const NamedGenerator& generator : generators()) {
-    const PipelineSchedule schedule = with_messages(generator.make(3, 4, generator.has_virtual_stages ? 2 : 1));
+    const PipelineSchedule schedule = with_messages(generator.make(3, 4, generator.virtual_stages(2)));
     for (const char* transport : {"shm", "tcp"})
       on_threads(3, only(transport), [&](World& world) { run_steps(world, schedule); });
   }

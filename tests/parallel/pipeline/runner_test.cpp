@@ -41,7 +41,7 @@ TEST(PipelineRunner, MakesWhatStagesMakeOneAfterTheOther) {
   for (const NamedGenerator& generator : generators()) {
     for (std::int32_t ranks = 1; ranks <= 4; ++ranks) {
       for (const std::int32_t micro_batches : {1, 2, 3, 5, 9}) {
-        for (std::int32_t v = 1; v <= (generator.has_virtual_stages ? 3 : 1); ++v) {
+        for (std::int32_t v = generator.least_virtual_stages; v <= generator.virtual_stages(3); ++v) {
           const PipelineSchedule schedule = with_messages(generator.make(ranks, micro_batches, v));
           const std::string which =
               fmt::format("{}, {} ranks, {} micro-batches, {} stages each: ", generator.name, ranks, micro_batches, v);

@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -9,8 +10,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>
+#include <sinew/parallel/pipeline/schedule/action_text.hpp>
 #include <sinew/parallel/pipeline/schedule/csv.hpp>
+#include <sinew/parallel/pipeline/verify/overlap_pairs.hpp>
 #include <sinew/parallel/pipeline/verify/prove.hpp>
 
 #include "../executor.hpp"
@@ -35,6 +39,7 @@ class DualPipeV {
   }
 
   const std::string& row() const { return row_; }
+  const std::vector<std::string>& pairs() const { return pairs_; }
 
  private:
   template <class Do>
@@ -46,7 +51,8 @@ class DualPipeV {
   /// The forward pass of a phase beside the backward pass of another.
   void together(int forward, int backward) {
     const std::string first = pass('F', forward);
-    add(fmt::format("({};{})OVERLAP_F_B", first, pass('B', backward)));
+    pairs_.push_back(fmt::format("({};{})OVERLAP_F_B", first, pass('B', backward)));
+    add(pairs_.back());
   }
 
   /// The next pass of its kind; of W the first that an I has left, of whatever phase.
@@ -65,15 +71,34 @@ class DualPipeV {
   int forward_[2] = {}, backward_[2] = {};
   std::deque<std::string> left_;
   std::string row_;
+  std::vector<std::string> pairs_;
 };
 
-TEST(DualPipeV, IsReadAsCsvAndRuns) {
+std::vector<std::string> pairs_of(const PipelineSchedule& schedule) {
+  std::vector<std::string> texts;
+  for (const OverlapPair& pair : overlap_pairs(schedule)) {
+    const std::vector<Action>& actions = schedule.actions[std::size_t(pair.rank)];
+    texts.push_back(fmt::format("({};{})OVERLAP_F_B", to_string(actions[std::size_t(pair.forward)]),
+                                to_string(actions[std::size_t(pair.backward)])));
+  }
+  return texts;
+}
+
+TEST(DualPipeV, IsMadeAsPublished_AndRuns) {
   std::mt19937 random(5);
   for (const int p : {1, 2, 3, 4, 8}) {
     for (const int n : {2 * p, 2 * p + 1, 5 * p}) {
       std::string csv;
-      for (int r = 0; r < p; ++r) csv += DualPipeV(p, n, r).row() + "\n";
-      const PipelineSchedule schedule = with_messages(from_csv(csv, "DualPipeV"));
+      std::vector<std::string> marked;
+      for (int r = 0; r < p; ++r) {
+        const DualPipeV published(p, n, r);
+        csv += published.row() + "\n";
+        std::ranges::copy(published.pairs(), std::back_inserter(marked));
+      }
+      const PipelineSchedule alone = from_csv(csv, "DualPipeV");
+      EXPECT_EQ(alone.actions, dual_pipe_v(p, n).actions) << "p " << p << " n " << n;
+      EXPECT_EQ(pairs_of(alone), marked) << "p " << p << " n " << n;
+      const PipelineSchedule schedule = with_messages(alone);
       const PipelineVerdict verdict = prove(schedule, {.most_under_way = 0});
       ASSERT_TRUE(verdict) << verdict.reason;
       EXPECT_LE(std::ranges::max(verdict.live.by_rank), 2 * (p + 1)) << "p + 1 of both stages, as published";

@@ -23,7 +23,7 @@ void for_every_schedule(std::int32_t ranks, std::int32_t micro_batches, std::int
   for (const NamedGenerator& g : generators()) {
     for (std::int32_t p = 1; p <= ranks; ++p) {
       for (std::int32_t m = 1 + p % stride; m <= micro_batches; m += stride) {
-        for (std::int32_t v = 1; v <= (g.has_virtual_stages ? virtual_stages : 1); ++v) {
+        for (std::int32_t v = g.least_virtual_stages; v <= g.virtual_stages(virtual_stages); ++v) {
           const std::string text =
               std::string(g.name) + " p " + std::to_string(p) + " m " + std::to_string(m) + " v " + std::to_string(v);
           check(g.make(p, m, v), text);

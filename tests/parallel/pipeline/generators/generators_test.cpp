@@ -121,6 +121,9 @@ TEST(Generators, RefuseWhatCannotBe) {
   EXPECT_THAT(refusal_of([] { (void)one_forward_one_backward(1, 0); }), HasSubstr("1f1b: 0 micro-batches"));
   EXPECT_THAT(refusal_of([] { (void)looped_breadth_first(1, 1, -1); }), HasSubstr("looped-bfs: -1 virtual stages"));
   EXPECT_THAT(refusal_of([] { (void)zero_bubble_h1(-3, 1); }), HasSubstr("-3 ranks"));
+  EXPECT_THAT(refusal_of([] { (void)zero_bubble_v(2, 0); }), HasSubstr("zb-v: 0 micro-batches"));
+  EXPECT_THAT(refusal_of([] { (void)dual_pipe_v(2049, 1); }),
+              HasSubstr("dualpipev: 2049 ranks: expected at most 2048"));
   EXPECT_THAT(refusal_of([] { (void)interleaved(4, 8, 2, 3); }),
               HasSubstr("groups of 3 micro-batches: expected at least as many as ranks, 4, or 0"));
   EXPECT_THAT(refusal_of([] { (void)interleaved(4, 8, 2, -1); }), HasSubstr("groups of -1 micro-batches"));
@@ -131,15 +134,25 @@ TEST(Generators, RefuseWhatCannotBe) {
 TEST(MakeSchedule, KnowsAllByName_AndSaysWhichThereAre) {
   for (const NamedGenerator& g : generators()) {
     EXPECT_EQ(make_schedule(g.name, 2, 3).name, g.name);
-    EXPECT_EQ(make_schedule(g.name, 2, 3).stages(), 2);
-    if (g.has_virtual_stages) {
+    EXPECT_EQ(find_generator(g.name), &g);
+    EXPECT_EQ(make_schedule(g.name, 2, 3).stages(), 2 * g.least_virtual_stages);
+    const PipelineSchedule schedule = make_schedule(g.name, 3, 4, g.virtual_stages(2));
+    for (std::int32_t s = 0; s < schedule.stages(); ++s)
+      EXPECT_EQ(schedule.rank_of[std::size_t(s)], rank_of_stage(g.placement, 3, s)) << g.name;
+    if (g.most_virtual_stages > 2) {
       EXPECT_EQ(make_schedule(g.name, 2, 3, 2).stages(), 4);
+      EXPECT_THAT(refusal_of([&] { (void)make_schedule(g.name, 2, 3, 0); }), HasSubstr("0 virtual stages"));
     } else {
-      EXPECT_THAT(refusal_of([&] { (void)make_schedule(g.name, 2, 3, 2); }), HasSubstr("2 virtual stages: expected 1"));
+      const std::int32_t other = 3 - g.least_virtual_stages;
+      EXPECT_THAT(refusal_of([&] { (void)make_schedule(g.name, 2, 3, other); }),
+                  HasSubstr(std::to_string(other) + " virtual stages: expected " +
+                            std::to_string(g.least_virtual_stages) + ";"));
     }
   }
-  EXPECT_THAT(refusal_of([] { (void)make_schedule("2f2b", 2, 3); }),
-              HasSubstr("schedule '2f2b': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1"));
+  EXPECT_EQ(find_generator("2f2b"), nullptr);
+  EXPECT_THAT(
+      refusal_of([] { (void)make_schedule("2f2b", 2, 3); }),
+      HasSubstr("schedule '2f2b': expected one of gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-v, dualpipev"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 using test::refusal_of;
 using ::testing::HasSubstr;
 
-constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb-h1", "interleaved", "looped-bfs"};
+constexpr std::string_view kNames[] = {"gpipe", "1f1b", "zb-h1", "interleaved", "looped-bfs", "zb-v", "dualpipev"};
 
 std::int64_t count(const PipelineSchedule& schedule, ActionKind kind) {
   std::int64_t sum = 0;

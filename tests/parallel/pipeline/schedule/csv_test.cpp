@@ -37,7 +37,7 @@ TEST(ActionText, RefusesAnythingElse) {
 
 TEST(Csv, GoesThereAndBack) {
   for (const NamedGenerator& g : generators()) {
-    const PipelineSchedule alone = g.make(3, 4, g.has_virtual_stages ? 2 : 1);
+    const PipelineSchedule alone = g.make(3, 4, g.virtual_stages(2));
     const PipelineSchedule all = with_sharding(with_messages(with_recompute(alone)), 1);
     for (const PipelineSchedule& schedule : {alone, all}) EXPECT_EQ(from_csv(to_csv(schedule), g.name), schedule);
   }

@@ -23,7 +23,7 @@ namespace {
 PipelineSchedule some_schedule(std::mt19937& random) {
   const NamedGenerator& g = generators()[random() % generators().size()];
   const auto p = std::int32_t(random() % 3 + 2), m = std::int32_t(random() % 4 + 1);
-  PipelineSchedule schedule = g.make(p, m, g.has_virtual_stages ? std::int32_t(random() % 2 + 1) : 1);
+  PipelineSchedule schedule = g.make(p, m, g.virtual_stages(std::int32_t(random() % 2 + 1)));
   if (random() % 3 == 0) schedule = with_recompute(std::move(schedule));
   schedule = with_messages(std::move(schedule));
   if (random() % 3 == 0) schedule = with_sharding(std::move(schedule), 1);

@@ -206,7 +206,7 @@ TEST(Prove, RefusesWhatIsNoStep) {
 TEST(Prove, CountsLiveActivationsAsAnotherCountDoes) {
   for (const NamedGenerator& g : generators()) {
     for (const std::int32_t m : {1, 4, 9}) {
-      const PipelineSchedule schedule = g.make(4, m, g.has_virtual_stages ? 3 : 1);
+      const PipelineSchedule schedule = g.make(4, m, g.virtual_stages(3));
       const LiveActivations live = prove(schedule, {.messages = false}).live;
       std::vector<std::int32_t> by_rank(4, 0), by_stage(schedule.rank_of.size(), 0);
       for (std::size_t r = 0; r < 4; ++r) {

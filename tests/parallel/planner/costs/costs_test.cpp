@@ -1,8 +1,13 @@
+#include <algorithm>
+#include <set>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/planner/costs/cluster_spec.hpp>
 #include <sinew/parallel/planner/costs/collective_costs.hpp>
+#include <sinew/parallel/planner/costs/planned_engine.hpp>
 #include <sinew/parallel/planner/model/named_models.hpp>
 #include <sinew/parallel/planner/planner.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
@@ -118,6 +123,48 @@ TEST(Planner, KnowsThatAPipelineKeepsWholeGradients) {
   const PlannedLayout p = planned("gpt2-xl", "dgx-h100x1", 64, config, AttentionMemory::Blocks);
   EXPECT_EQ(p.memory.underway, 2 * p.memory.gradients);  // of which each of two ranks keeps half
   EXPECT_GT(p.memory.underway, std::int64_t{1} << 30);
+}
+
+/// Of 8 layers in 4 stages, rank 0 has the first and the last stage of a V, with what is before and after the layers.
+TEST(Planner, PlacesTheStagesOfAV) {
+  PlanQuestion q;
+  q.model = named_model("gpt2");
+  q.model.layers = 8;
+  q.cluster = cluster_spec(virtual_cluster_from("dgx-h100x1"));
+  q.global_batch = 64;
+  Planner planner(q);
+  const auto units = [&](const std::string& schedule, int rank) {
+    JobConfig config{.schedule = schedule, .virtual_stages = 2};
+    config.layout.pp = 2;
+    std::set<std::string> all;
+    for (const DataParameter& p : planner.engine().parameters(config, {.pp = rank}))
+      all.insert(p.path.substr(0, p.path.rfind('.')));
+    return all;
+  };
+  const auto has = [&](const std::string& schedule, int rank, const std::string& unit) {
+    const auto all = units(schedule, rank);
+    return std::ranges::any_of(all, [&](const std::string& u) { return u == unit || u.starts_with(unit + "."); });
+  };
+  for (int layer = 0; layer < 8; ++layer) {
+    const std::string unit = "layers." + std::to_string(layer);
+    for (const int rank : {0, 1}) {
+      EXPECT_EQ(has("zb-v", rank, unit), (layer < 2 || layer >= 6) == (rank == 0)) << unit;
+      EXPECT_EQ(has("interleaved", rank, unit), layer / 2 % 2 == rank) << unit;
+    }
+  }
+  EXPECT_TRUE(has("zb-v", 0, "root"));
+  EXPECT_FALSE(has("zb-v", 1, "root"));
+  EXPECT_TRUE(has("interleaved", 1, "root"));
+  // The logits are on the rank of the last stage, which needs no copy of the embeddings.
+  JobConfig v{.schedule = "zb-v", .virtual_stages = 2}, loop{.schedule = "interleaved", .virtual_stages = 2};
+  v.layout.pp = loop.layout.pp = 2;
+  v.global_batch = loop.global_batch = 64;
+  v.precision = loop.precision = planner.question().precision;
+  const auto in_v = planned_activations(planner.question(), v), in_loop = planned_activations(planner.question(), loop);
+  EXPECT_GT(in_v[0].output, 0);
+  EXPECT_EQ(in_v[1].output, 0);
+  EXPECT_EQ(in_v[0].output, in_loop[1].output);
+  EXPECT_LT(in_v[0].once, in_loop[1].once);
 }
 
 TEST(Planner, TellsMemoryApart) {

@@ -102,6 +102,9 @@ TEST(Formulas, OfBubbles) {
   EXPECT_DOUBLE_EQ(idle_over_ideal({"1f1b", 64, 512, 1}), 0.123046875);
   // A third of it. Source: Qi et al., arXiv 2401.10241.
   EXPECT_DOUBLE_EQ(idle_over_ideal({"zb-h1", 8, 32, 1}), 7.0 / 96);
+  // Half of that, of stages that are half as large.
+  EXPECT_DOUBLE_EQ(idle_over_ideal({"zb-v", 8, 32, 2}), 7.0 / 192);
+  EXPECT_DOUBLE_EQ(idle_over_ideal({"dualpipev", 8, 32, 2}), 7.0 / 192);
 }
 
 /// The first stage of an interleaved schedule keeps 1 + (p-1)/(p v) times what it would of 1f1b. Source: the same.
@@ -140,7 +143,7 @@ TEST(PipelineCosts, AgreeWithTheGenerators_AndBoundTheSimulator) {
   PipelineMakespans simulated;
   for (const NamedGenerator& g : generators()) {
     for (int p = 2; p <= 8; ++p) {
-      for (int v = 1; v <= (g.has_virtual_stages ? 3 : 1); ++v) {
+      for (int v = g.least_virtual_stages; v <= g.virtual_stages(3); ++v) {
         for (const int m : {1, 2, 3, 4, 6, 8, 12, 16, 24}) {
           const ScheduleShape shape{std::string(g.name), p, m, v};
           ASSERT_EQ(live_stages(shape), counted(make_schedule(g.name, p, m, v))) << g.name << p << m << v;

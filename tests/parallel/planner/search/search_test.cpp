@@ -50,8 +50,8 @@ void for_every_layout(const PlanQuestion& q, Visit visit) {
         for (const NamedGenerator& g : generators()) {
           c.schedule = g.name;
           if (c.layout.pp == 1 && g.name != "1f1b") continue;  // one stage has no schedule
-          for (c.virtual_stages = g.has_virtual_stages ? 2 : 1;
-               c.virtual_stages <= (g.has_virtual_stages ? q.model.layers : 1); ++c.virtual_stages) {
+          const int most = g.virtual_stages(static_cast<std::int32_t>(q.model.layers));
+          for (c.virtual_stages = g.virtual_stages(2); c.virtual_stages <= most; ++c.virtual_stages) {
             if (c.virtual_stages > 1 && q.model.layers % (c.layout.pp * c.virtual_stages) != 0) continue;
             for (c.micro_batches = 1; c.micro_batches <= q.global_batch; ++c.micro_batches) {
               for (const Recompute r : {Recompute::Full, Recompute::Selective, Recompute::None}) {
@@ -159,6 +159,9 @@ TEST(LayoutText, IsRead_AndBreaksEveryRuleAtOnce) {
   const JobConfig good = layout_from_text(q, "tp=2,pp=2,zero=1,micro-batch=1,schedule=interleaved,virtual-stages=2");
   EXPECT_EQ(to_string(planner.violations(good)), "");
   EXPECT_EQ(good.micro_batches, 1);
+  const JobConfig v = layout_from_text(q, "tp=2,pp=2,micro-batch=1,schedule=zb-v");
+  EXPECT_EQ(v.virtual_stages, 2);
+  EXPECT_EQ(to_string(planner.violations(v)), "");
   const auto text = to_string(planner.violations(layout_from_text(q, "tp=3,pp=8,zero=4,schedule=zigzag")));
   EXPECT_THAT(text, AllOf(HasSubstr("dense"), HasSubstr("pipeline"), HasSubstr("zero: zero 4")));
 }
