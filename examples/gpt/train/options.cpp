@@ -18,6 +18,7 @@
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/tools/common/whole_number.hpp>
 
 #include "command_line.hpp"
@@ -89,10 +90,13 @@ void add_layout(CLI::App& app, Options& o) {
   app.add_option("--tp", job.layout.tp, "Tensor-parallel ranks")->group(kGroup);
   app.add_flag("--sp", job.sequence_parallel, "Tensor-parallel ranks share rows between layers, too")->group(kGroup);
   app.add_option("--pp", job.layout.pp, "Ranks of a pipeline")->group(kGroup);
-  app.add_option("--schedule", job.schedule,
-                 "Of the pipeline: gpipe, 1f1b, interleaved, looped-bfs, zb-h1, or a file that ends with .csv")
+  app.add_option(
+         "--schedule", job.schedule,
+         "Of the pipeline: gpipe, 1f1b, interleaved, looped-bfs, zb-h1, zb-v, dualpipev, or a file that ends with .csv")
       ->group(kGroup);
-  app.add_option("--virtual-stages", job.virtual_stages, "Of each of its ranks")->group(kGroup);
+  app.add_option("--virtual-stages", job.virtual_stages,
+                 "Of each of its ranks; zb-v and dualpipev have 2, all others 1 unless said")
+      ->group(kGroup);
   app.add_flag("--tp-overlap", job.decomposed, "With --sp: rows travel while others are multiplied")->group(kGroup);
   app.add_option("--cp", job.layout.cp, "Context-parallel ranks")->group(kGroup);
   app.add_option("--ulysses", o.ulysses, "Of these, ranks that share attention heads; the others make a ring")
@@ -332,6 +336,9 @@ Options read_options(int argc, char** argv) {
   needs("--drop-by-position", "--capacity");
   if (app.count("--schedule") > 0 && app.count("--pp") == 0 && app.count("--virtual-stages") == 0)
     refuse(fmt::format("--schedule {}: expected --pp or --virtual-stages, too", o.job.schedule));
+  const sp::NamedGenerator* const generator = sp::find_generator(o.job.schedule);
+  if (generator != nullptr && app.count("--virtual-stages") == 0)
+    o.job.virtual_stages = o.job.layout.pp > 1 ? generator->least_virtual_stages : 1;
   o.job.proved = sp::proved_schedule(o.job);
   if (o.blas == "cublas" && o.job.determinism == sinew::Determinism::LayoutInvariant)
     refuse("--blas cublas --determinism layout_invariant: products of that level are made by sinew's own kernel");

@@ -57,6 +57,14 @@ TEST(Invariant, TrainingHasTheBitsOfOneProcess_AlongEachAxis) {
     expect_same(2, "zb-h1", [](sp::JobConfig& c) {
       c.layout.pp = 2, c.micro_batches = 4, c.schedule = "zb-h1", c.recompute = sp::Recompute::None;
     });
+    for (const char* schedule : {"zb-v", "dualpipev"}) {
+      Options in_v = options;
+      in_v.job.layout.pp = in_v.job.virtual_stages = 2;
+      in_v.job.micro_batches = 4, in_v.job.schedule = schedule, in_v.job.recompute = sp::Recompute::None;
+      Comparison one;
+      one.add(schedule, train_for_bits(2, in_v), alone);
+      EXPECT_EQ(one.first, "") << name;
+    }
     expect_same(8, "all", [](sp::JobConfig& c) { c.layout.tp = c.layout.cp = 2, c.zero = 2; });
   }
 }

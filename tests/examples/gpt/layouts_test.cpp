@@ -49,6 +49,38 @@ TEST(Layouts, TrainAsOneProcess_InPipelines) {
     expect_one_process(name, options, &pipelines_of, {1, 2, 4}, 13);
 }
 
+/// The loss and the embeddings' second use are on rank 0, the turn of the V on the last rank. 8 micro-batches are as
+/// many as dualpipev is published for, 1 and 3 are fewer.
+TEST(Layouts, TrainAsOneProcess_InAV) {
+  Options options = models_of_pipelines().front().second;
+  options.shape.layers = 8;
+  options.steps = 3;
+  const Training alone = train_alone(options);
+  Deviation worst;
+  const auto train = [&](int ranks, int pp, int tp, int micro_batches) {
+    for (const char* schedule : {"zb-v", "dualpipev"}) {
+      sinew::parallel::JobConfig job = options.job;
+      job.layout.pp = pp;
+      job.layout.tp = tp;
+      job.virtual_stages = 2;
+      job.schedule = schedule;
+      job.micro_batches = micro_batches;
+      job.zero = (worst.runs + worst.runs / 2) % 4;
+      Options one = options;
+      one.job = job;
+      worst.add(train_together(ranks, one, alone));
+    }
+  };
+  for (const int micro_batches : {1, 3, 8}) train(4, 4, 1, micro_batches);
+  train(2, 2, 1, 4);
+  train(3, 3, 1, 6);
+  train(4, 2, 2, 4);
+  train(4, 2, 1, 4);
+  EXPECT_EQ(worst.runs, 14);
+  EXPECT_LT(worst.gradient, 1e-12) << worst.of_gradient;
+  EXPECT_LT(worst.loss, 1e-12) << worst.of_loss;
+}
+
 /// Without balance losses: a gate that is its score passes the loss on to the router.
 TEST(Layouts, TrainRoutersThatChooseOne) {
   Options options = models_with_experts().front().second;

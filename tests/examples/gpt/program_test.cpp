@@ -136,6 +136,27 @@ TEST_F(Program, HasTheLossesOfOneProcess_HoweverItsLayersAreCut) {
   EXPECT_NEAR(losses(6, {"--tp", "3", "--zero", "1", "--steps", "6", "--resume", in("c")}, "rest2") / whole, 1, 1e-12);
 }
 
+/// Each rank has two stages without being told so, and the loss is computed on rank 0.
+TEST_F(Program, HasTheLossesOfOneProcess_InAV) {
+  const auto loss = [&](int ranks, Strings options) {
+    options.insert(options.end(), {"--layers", "6", "--dtype", "f64", "--steps", "5", "--metrics", in("m")});
+    const Outcome o = gpt(ranks, options);
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr("100.0 % of what was predicted"));
+    return last_loss(in("m"));
+  };
+  const double whole = loss(1, {});
+  EXPECT_GT(whole, 1);
+  for (const char* schedule : {"zb-v", "dualpipev"}) {
+    EXPECT_NEAR(loss(3, {"--pp", "3", "--schedule", schedule, "--micro-batches", "6"}) / whole, 1, 1e-12) << schedule;
+    EXPECT_NEAR(loss(4, {"--pp", "2", "--schedule", schedule, "--micro-batches", "2", "--zero", "1"}) / whole, 1, 1e-12)
+        << schedule;
+  }
+  const Outcome o = gpt(2, {"--layers", "4", "--pp", "2", "--schedule", "zb-v", "--virtual-stages", "1"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("zb-v: 1 virtual stages: expected 2"));
+}
+
 /// 256 rows of the vocabulary among three: each rank's shards of what all have, positions and norms, end elsewhere.
 TEST_F(Program, SavesWhatUnequalRanksShardDifferently) {
   const auto loss = [&](int ranks, Strings options) {
