@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/checkpoint/all_or_none.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
 #include <sinew/parallel/checkpoint/carry_requests.hpp>
 #include <sinew/parallel/checkpoint/index/index.hpp>

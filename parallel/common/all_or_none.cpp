@@ -6,7 +6,7 @@
 #include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/host_name.hpp>
-#include <sinew/parallel/checkpoint/all_or_none.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 
 namespace sinew::parallel {
 
