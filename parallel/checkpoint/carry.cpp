@@ -12,10 +12,10 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
 #include <sinew/parallel/checkpoint/carry_requests.hpp>
 #include <sinew/parallel/checkpoint/index/index.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {

@@ -12,9 +12,9 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/files/file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/file_text.hpp>
-#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/files/part_reader.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 
 namespace sinew::parallel {
 namespace {

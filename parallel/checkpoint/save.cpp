@@ -14,12 +14,12 @@
 #include <sinew/core/base/thrown.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
-#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/checkpoint/files/file.hpp>
 #include <sinew/parallel/checkpoint/files/rank_file.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
 #include <sinew/parallel/checkpoint/save_plan.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 

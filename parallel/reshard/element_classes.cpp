@@ -20,7 +20,8 @@ struct OwnedPart {
 };
 using PartsByItem = std::map<std::string_view, std::vector<OwnedPart>>;
 
-PartsByItem parts_by_item(const std::vector<ReshardFacts>& of_ranks, std::vector<PartDescription> ReshardFacts::*which) {
+PartsByItem parts_by_item(const std::vector<ReshardFacts>& of_ranks,
+                          std::vector<PartDescription> ReshardFacts::*which) {
   PartsByItem parts;
   for (std::size_t r = 0; r < of_ranks.size(); ++r) {
     for (const PartDescription& part : of_ranks[r].*which) {
@@ -95,13 +96,13 @@ class Sorter {
                             std::int64_t first, std::int64_t last) {
     if (holders.ranks == 0)
       throw Error(Code::InvalidArgument,
-                  fmt::format("reshard: elements [{}, {}) of {}: rank {} wants them, and no rank holds them", first, last,
-                              item.to_string(), wanters.list().front()));
+                  fmt::format("reshard: elements [{}, {}) of {}: rank {} wants them, and no rank holds them", first,
+                              last, item.to_string(), wanters.list().front()));
     const auto twice = std::ranges::find_if(wanters.parts, [](std::uint16_t n) { return n > 1; });
     if (twice != wanters.parts.end())
       throw Error(Code::InvalidArgument,
-                  fmt::format("reshard: elements [{}, {}) of {}: rank {} wants them in two parts, expected one part", first, last,
-                              item.to_string(), twice - wanters.parts.begin()));
+                  fmt::format("reshard: elements [{}, {}) of {}: rank {} wants them in two parts, expected one part",
+                              first, last, item.to_string(), twice - wanters.parts.begin()));
   }
 
   void add(const Owners& holders, const Owners& wanters, const ReshardSegment& segment) {
@@ -124,8 +125,8 @@ class Sorter {
 [[noreturn]] void throw_conflict(const OwnedPart& a, const char* a_does, const OwnedPart& b, const char* b_does,
                                  std::string_view expected) {
   throw Error(Code::InvalidArgument,
-              fmt::format("reshard: rank {} {} {}, rank {} {} {}; expected {}", a.rank, a_does, a.part->item.to_string(), b.rank,
-                          b_does, b.part->item.to_string(), expected));
+              fmt::format("reshard: rank {} {} {}, rank {} {} {}; expected {}", a.rank, a_does,
+                          a.part->item.to_string(), b.rank, b_does, b.part->item.to_string(), expected));
 }
 
 /// The elements that a rank wants in two dtypes are in two sweeps, so they are looked for by themselves.

@@ -25,17 +25,18 @@ std::string bytes_text(std::uint64_t bytes) {
 DType travelling_dtype(DType held, DType wanted) {
   if (held == wanted) return held;
   if (is_integer(held) || is_integer(wanted))
-    throw Error(Code::InvalidArgument,
-                fmt::format("reshard: {} cannot be converted to {}: expected the same dtype, or two dtypes of floating point",
-                            name_of(held), name_of(wanted)));
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("reshard: {} cannot be converted to {}: expected the same dtype, or two dtypes of floating point",
+                    name_of(held), name_of(wanted)));
   return size_of(held) < size_of(wanted) ? held : wanted;
 }
 
 ReshardPlan plan_reshard(const std::vector<ReshardFacts>& of_ranks, std::size_t bytes_in_flight) {
-  constexpr std::size_t kLeastInFlight = 4096;
+  constexpr std::size_t kLeastInFlight = 4096;  // not a page: four elements of the largest dtype in each message
   if (bytes_in_flight < kLeastInFlight)
-    throw Error(Code::InvalidArgument, fmt::format("reshard: {} bytes in flight, expected at least {}", bytes_in_flight,
-                                                   kLeastInFlight));
+    throw Error(Code::InvalidArgument,
+                fmt::format("reshard: {} bytes in flight, expected at least {}", bytes_in_flight, kLeastInFlight));
   ReshardPlan plan;
   plan.items = items_of(of_ranks);
   const std::vector<ElementClass> classes = classes_of(of_ranks, plan.items);

@@ -20,8 +20,8 @@ struct ReshardFacts {
 
 /// Elements [first, first + count) of an item, row by row, in a message.
 struct ReshardSegment {
-  std::uint32_t item = 0;     ///< index in ReshardPlan::items
-  DType travels = DType::F32; ///< the dtype of the elements in the message
+  std::uint32_t item = 0;      ///< index in ReshardPlan::items
+  DType travels = DType::F32;  ///< the dtype of the elements in the message
   std::int64_t first = 0, count = 0;
 
   std::uint64_t bytes() const noexcept { return static_cast<std::uint64_t>(count) * size_of(travels); }
@@ -63,8 +63,8 @@ struct ReshardPlan {
 /// - An element that a rank of the same host holds comes from that host.
 /// - Any other element crosses to a host once for each dtype in which it travels, to one of the ranks that want it.
 ///   That rank passes it on within its host.
-/// - Elements that several ranks hold are divided among these holders, so that no holder sends much more than others
-///   that could send in its place. Elements are divided into ranges of 4 KiB or more.
+/// - Elements that several ranks hold are divided among these holders. No holder sends much more than others that could
+///   send in its place. Elements are divided into ranges of 4 KiB or more.
 /// - Elements travel in the held or the wanted dtype, whichever has fewer bytes. If both have equally many, they travel
 ///   in the wanted one.
 /// - Between two rounds that follow each other lies at least one other round if a message passes on what the earlier
@@ -72,9 +72,9 @@ struct ReshardPlan {
 /// `bytes_in_flight`: the most bytes of messages that a rank sends and receives in any two rounds that follow each
 /// other.
 /// The same facts give the same plan on all ranks.
-/// Errors: InvalidArgument that names the item and the ranks: an item of two shapes, an item that is held in two
-///         dtypes, two dtypes that cannot be converted, elements that one rank wants twice, or elements that nobody
-///         holds. Also for fewer than 4,096 bytes in flight, and as require_valid().
+/// Errors: InvalidArgument that names the item and the ranks. It is thrown for an item of two shapes, for an item that is
+///         held in two dtypes, and for two dtypes that cannot be converted. It is thrown for elements that one rank
+///         wants twice or that nobody holds. Also for fewer than 4,096 bytes in flight, and as require_valid().
 SINEW_API ReshardPlan plan_reshard(const std::vector<ReshardFacts>& of_ranks, std::size_t bytes_in_flight);
 
 /// The dtype in which elements travel that are held in one dtype and wanted in another. Two dtypes of floating point

@@ -93,7 +93,7 @@ class RoundMaker {
 }  // namespace
 
 void fill_rounds(ReshardPlan& plan, const std::vector<Flow>& flows, std::size_t ranks, std::size_t bytes_in_flight) {
-  constexpr std::size_t kMessagesPerRound = 4;  // so that a rank talks to several peers at once
+  constexpr std::size_t kMessagesPerRound = 4;               // so that a rank talks to several peers at once
   const std::uint64_t most = bytes_in_flight / 4 / 64 * 64;  // each way in a round, of which two are in flight
   const std::uint64_t message_bytes = most / kMessagesPerRound / 16 * 16;
   RoundMaker maker(ranks, most);

@@ -36,8 +36,8 @@ std::int64_t level(const Demand& demand, Shares& shares, std::vector<std::int64_
   return changed;
 }
 
-/// Rounds shares to whole ranges. What a rank got less in earlier demands, it gets more in later ones. A rank without a
-/// share gets no range.
+/// Rounds shares to whole ranges. Bytes that a rank lacks after earlier demands are added to its share of this one. A
+/// rank without a share gets no range.
 /// lacks: by rank, the bytes that earlier demands gave the rank too little.
 Shares in_ranges(const Demand& demand, const Shares& shares, std::vector<std::int64_t>& lacks) {
   const std::size_t n = shares.size();

@@ -12,12 +12,12 @@ struct Demand {
 };
 
 /// The least bytes by which a demand is divided, except for its last range. A multiple of each dtype's element.
-inline constexpr std::int64_t kLeastRangeBytes = 4096;
+inline constexpr std::int64_t kLeastRangeBytes = 4096;  // not a page
 
 /// Divides demands among their eligible ranks so that the largest loads are as small as possible.
 /// loads: by rank, the bytes that the rank sends anyway. On return, with the shares of the demands.
-/// Returns for each demand the share of each eligible rank in bytes, in the order of `eligible`. Shares are multiples of
-/// kLeastRangeBytes, except for one share of each demand that has the bytes that are left over.
+/// Returns for each demand the share of each eligible rank in bytes, in the order of `eligible`. One share of each
+/// demand has the bytes that are left over. All others are multiples of kLeastRangeBytes.
 std::vector<std::vector<std::int64_t>> balanced_shares(const std::vector<Demand>& demands,
                                                        std::vector<std::int64_t>& loads);
 

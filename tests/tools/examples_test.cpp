@@ -35,6 +35,13 @@ TEST(Examples, TradeMessagesOnARing) {
   EXPECT_THAT(o.out, HasSubstr("rank 3 between 2 and 0\n"));
 }
 
+TEST(Examples, GiveWeightsToInferenceRanks) {
+  const Outcome o = run_example(RESHARD_EXAMPLE, "7");
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, HasSubstr("three steps: inference has the same weights as one rank\n"));
+  EXPECT_EQ(run_example(RESHARD_EXAMPLE, "2").exit_code, 2);
+}
+
 TEST(Examples, ReduceOneNumberOfEachRank_InC) {
   const Outcome o = run_example(C_ALL_REDUCE_EXAMPLE, "3");
   EXPECT_EQ(o.exit_code, 0) << o.err;

@@ -40,7 +40,7 @@ std::vector<std::int64_t> elements_of(const PartDescription& part) {
   return all;
 }
 
-/// What is wrong with a plan; empty: nothing. It looks at each element by itself.
+/// The fault of a plan; empty: there is none. It looks at each element by itself.
 std::string fault_of(const ReshardPlan& plan, const std::vector<ReshardFacts>& facts, std::size_t budget) {
   std::map<std::string, DType> held_dtype;
   std::vector<std::set<std::pair<std::string, std::int64_t>>> held(facts.size());

@@ -46,7 +46,7 @@ inline std::vector<Extent> random_extents(const Box& box, Dice& dice) {
 
 inline bool is_float(DType dtype) { return !is_integer(dtype); }
 
-/// What random ranks on random hosts hold and want of random items. Somebody holds each element.
+/// Random parts of random items that ranks on random hosts hold and want. Somebody holds each element.
 inline std::vector<ReshardFacts> random_facts(unsigned seed) {
   Dice dice(seed);
   constexpr DType kFloats[] = {DType::F16, DType::BF16, DType::F32, DType::F64, DType::F8E4M3, DType::F8E5M2};
@@ -58,7 +58,8 @@ inline std::vector<ReshardFacts> random_facts(unsigned seed) {
     if (dice.roll(0, 3) == 0) item.dtype = dice.coin() ? DType::I64 : DType::U8;
     for (std::int64_t dims = dice.roll(0, 3); dims > 0; --dims) item.shape.push_back(dice.roll(0, 19));
     for (const Box& box : random_boxes(item, dice)) {
-      const std::int64_t first = dice.roll(0, most_rank), copies = dice.roll(1, std::min<std::int64_t>(3, most_rank + 1));
+      const std::int64_t first = dice.roll(0, most_rank),
+                         copies = dice.roll(1, std::min<std::int64_t>(3, most_rank + 1));
       for (std::int64_t c = 0; c < copies; ++c) {
         for (const Extent& extent : random_extents(box, dice))
           facts[static_cast<std::size_t>((first + c) % (most_rank + 1))].held.push_back({item, extent});

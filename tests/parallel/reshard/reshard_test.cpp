@@ -56,7 +56,8 @@ void write_number(std::byte* to, DType dtype, int number) {
 /// The number in element `e` of an item. F8E5M2 has two bits of mantissa, so it has all of these.
 int number_of(const CheckpointItem& item, std::int64_t e) {
   constexpr std::array kNumbers{0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16};
-  const auto place = static_cast<std::size_t>(e + 5 * (e / 12)) + item.name.size() + static_cast<std::size_t>(item.name.back());
+  const auto place =
+      static_cast<std::size_t>(e + 5 * (e / 12)) + item.name.size() + static_cast<std::size_t>(item.name.back());
   return kNumbers[place % kNumbers.size()];
 }
 
@@ -87,9 +88,8 @@ class Tensors {
   }
   /// All buffers are as they were at first.
   bool is_old() const {
-    return std::ranges::all_of(memory_, [](const auto& memory) {
-      return std::ranges::all_of(memory, [](std::byte b) { return b == kOld; });
-    });
+    return std::ranges::all_of(
+        memory_, [](const auto& memory) { return std::ranges::all_of(memory, [](std::byte b) { return b == kOld; }); });
   }
 
   std::vector<CheckpointPart> all;
