@@ -27,7 +27,7 @@ struct Times {
   std::int64_t b() const noexcept { return i + w; }
   std::int64_t all(std::int32_t micro_batches) const noexcept { return 2 * micro_batches * (f + b()); }
   PipelineCosts costs() const { return {.stages = {{f, b(), i, w, f}}}; }
-  /// Of a stage with the layers of both stages of a rank.
+  /// The costs of a stage that has the layers of both stages of a rank.
   PipelineCosts of_both() const { return {.stages = {{2 * f, 2 * b(), 2 * i, 2 * w, 2 * f}}}; }
 };
 

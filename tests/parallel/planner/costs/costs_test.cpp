@@ -125,7 +125,7 @@ TEST(Planner, KnowsThatAPipelineKeepsWholeGradients) {
   EXPECT_GT(p.memory.underway, std::int64_t{1} << 30);
 }
 
-/// Of 8 layers in 4 stages, rank 0 has the first and the last stage of a V, with what is before and after the layers.
+/// There are 8 layers in 4 stages. Rank 0 has the first and the last stage of the V, with the embeddings and the head.
 TEST(Planner, PlacesTheStagesOfAV) {
   PlanQuestion q;
   q.model = named_model("gpt2");
