@@ -15,8 +15,8 @@ namespace {
 void require_member_secret(const Bytes& secret) {
   constexpr std::size_t kLeastBytes = 16;
   if (secret.size() < kLeastBytes)
-    throw Error(Code::InvalidArgument, fmt::format("the secret of members has {} bytes, expected at least {}",
-                                                   secret.size(), kLeastBytes));
+    throw Error(Code::InvalidArgument,
+                fmt::format("the secret of members has {} bytes, expected at least {}", secret.size(), kLeastBytes));
 }
 
 /// The number of the store at its port: FNV-1a of the World's name. Its highest bit is set, so that it is none of the
@@ -30,10 +30,10 @@ std::uint64_t store_number(const std::string& name) {
 std::vector<SocketAddress> addresses_of(const std::string& store) {
   const std::size_t colon = store.rfind(':');
   std::uint16_t port = 0;
-  const bool has_port = colon != std::string::npos && colon > 0 &&
-                        std::from_chars(store.data() + colon + 1, store.data() + store.size(), port).ptr ==
-                            store.data() + store.size() &&
-                        port > 0;
+  const bool has_port =
+      colon != std::string::npos && colon > 0 &&
+      std::from_chars(store.data() + colon + 1, store.data() + store.size(), port).ptr == store.data() + store.size() &&
+      port > 0;
   if (!has_port)
     throw Error(Code::InvalidArgument, fmt::format("the store of members is at '{}', expected host:port", store));
   std::string host = store.substr(0, colon);
@@ -55,9 +55,9 @@ Exchange exchange_of_members(const Members& members, const Config& config) {
   require_member_secret(members.secret);
   const auto self = std::ranges::find(members.list, members.self);
   if (std::ranges::count(members.list, members.self) != 1)
-    throw Error(Code::InvalidArgument, fmt::format("'{}' is {} times in the list of members [{}], expected once",
-                                                   members.self, std::ranges::count(members.list, members.self),
-                                                   fmt::join(members.list, ", ")));
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}' is {} times in the list of members [{}], expected once", members.self,
+                            std::ranges::count(members.list, members.self), fmt::join(members.list, ", ")));
   Bootstrap bootstrap{.rank = static_cast<int>(self - members.list.begin()),
                       .ranks = static_cast<int>(members.list.size()),
                       .addresses = addresses_of(members.store),

@@ -15,11 +15,11 @@ class HostedStore;
 
 /// The processes of one or several jobs that make a World together, beside the Worlds of their jobs.
 struct Members {
-  std::string name;                ///< of this World. Worlds that are made at one store have different names
-  std::vector<std::string> list;   ///< the member's names in the order of their ranks, such as "trainer 0"
-  std::string self;                ///< this process's name in the list
-  std::string store;               ///< where the MemberStore is served: "host:port" or "[address]:port"
-  Bytes secret;                    ///< of this World alone, not that of a job. At least 16 bytes
+  std::string name;               ///< of this World. Worlds that are made at one store have different names
+  std::vector<std::string> list;  ///< the member's names in the order of their ranks, such as "trainer 0"
+  std::string self;               ///< this process's name in the list
+  std::string store;              ///< where the MemberStore is served: "host:port" or "[address]:port"
+  Bytes secret;                   ///< of this World alone, not that of a job. At least 16 bytes
 };
 
 /// A key-value store at which members meet, served by one process: a member, or any other one.

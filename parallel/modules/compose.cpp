@@ -137,37 +137,38 @@ void Recomputed<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* 
 
 template <class T>
 void Unit<T>::declare(ParameterList& list) {
-  const std::size_t before = list.parameters().size();
+  const std::size_t dense = list.dense().parameters.size(), experts = list.experts().parameters.size();
   const std::string outer = list.set_unit(name_);
   module_->declare(list);
   list.set_unit(outer);
-  has_parameters_ = list.parameters().size() > before;
+  has_dense_ = list.dense().parameters.size() > dense;
+  has_experts_ = list.experts().parameters.size() > experts;
 }
 
 template <class T>
 void Unit<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
-  if (has_parameters_) pass.enter_forward(name_);
+  pass.enter_forward(name_, has_dense_, has_experts_);
   module_->forward(pass, x, kept, out);
-  if (has_parameters_) pass.leave_forward(name_);
+  pass.leave_forward(name_, has_dense_, has_experts_);
 }
 
 template <class T>
 void Unit<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
-  if (has_parameters_) pass.enter_backward(name_);
+  pass.enter_backward(name_, has_dense_, has_experts_);
   module_->input_gradient(pass, x, kept, dout, dx);
 }
 
 template <class T>
 void Unit<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
   module_->weight_gradient(pass, x, kept, dout);
-  if (has_parameters_) pass.leave_backward(name_);
+  pass.leave_backward(name_, has_dense_, has_experts_);
 }
 
 template <class T>
 void Unit<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
-  if (has_parameters_) pass.enter_backward(name_);
+  pass.enter_backward(name_, has_dense_, has_experts_);
   module_->backward(pass, x, kept, dout, dx);
-  if (has_parameters_) pass.leave_backward(name_);
+  pass.leave_backward(name_, has_dense_, has_experts_);
 }
 
 template class Sequence<float>;

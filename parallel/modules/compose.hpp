@@ -88,7 +88,7 @@ class SINEW_API Unit final : public Module<T> {
  private:
   std::string name_;
   ModulePtr<T> module_;
-  bool has_parameters_ = false;
+  bool has_dense_ = false, has_experts_ = false;  // parameters
 };
 
 extern template class Sequence<float>;

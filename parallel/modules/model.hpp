@@ -22,6 +22,15 @@ struct ModelOptions {
   std::string spread{};
   /// Sums by default, so that the optimizer gets the mean over all samples, however many a rank has.
   DataParallelOptions data{.gradients = ReduceOp::Sum};
+  /// If modules have experts: the mesh on which experts are spread ("ep") and cut ("etp"), and the row along the axis of
+  /// their copies, such as data_row("zero1", {"edp"}).
+  Mesh* expert_mesh = nullptr;
+  DataRow expert_row{};
+};
+
+/// Data parallelism of dense parameters, and of experts if modules have them.
+struct ModelParameters {
+  std::unique_ptr<DataParallel> dense{}, experts{};
 };
 
 /// Modules with their parameters, under a row of data parallelism. A step of training:
@@ -32,10 +41,12 @@ struct ModelOptions {
 ///     optimizer.update(owned, scale);
 ///     model.data().updated();
 ///
+/// If the modules have experts, the last three are done for experts() too, with an optimizer of its own.
 /// Shape:    x, out, dx and dout as the module has them. x stays as it is until backward() has ended.
 /// Thread:   the World's.
 /// Lifetime: ends before mesh and World, and before what the modules were made with.
-/// Errors:   the constructor throws as DataParallel, and InvalidArgument if two parameters have one name. forward() and
+/// Errors:   the constructor throws as DataParallel, and InvalidArgument if two parameters have one name or if experts
+///           have no mesh. forward() and
 ///           backward() throw what the modules throw, and InvalidArgument for backward() without forward().
 template <class T>
 class SINEW_API Model {
@@ -49,7 +60,10 @@ class SINEW_API Model {
   /// A forward pass for which no backward pass follows, within data().forward_only().
   TokenLoss evaluate(const MicroBatch& batch, const T* x, T* out);
 
-  DataParallel& data() noexcept { return *data_; }
+  DataParallel& data() noexcept { return *parameters_.dense; }
+  bool has_experts() const noexcept { return parameters_.experts != nullptr; }
+  /// Data parallelism of experts. May be called only if there are experts.
+  DataParallel& experts() noexcept { return *parameters_.experts; }
   Module<T>& module() noexcept { return *module_; }
   /// Bytes of activations and of room for passes.
   std::size_t held_bytes() const noexcept { return pool_.held_bytes(); }
@@ -62,7 +76,7 @@ class SINEW_API Model {
   };
 
   ModulePtr<T> module_;
-  std::unique_ptr<DataParallel> data_;
+  ModelParameters parameters_;
   ArrayPool<T> pool_;
   std::unique_ptr<Underway> underway_;
 };
@@ -73,7 +87,7 @@ extern template class Model<double>;
 /// Declares the parameters of modules, and makes data parallelism of them. one_unit: all of them belong to
 /// ModelOptions::unit.
 template <class T>
-SINEW_API std::unique_ptr<DataParallel> data_parallel_of(Mesh& mesh, std::vector<Module<T>*> modules, Allocate allocate,
-                                                         const ModelOptions& options, bool one_unit = false);
+SINEW_API ModelParameters parameters_of(Mesh& mesh, std::vector<Module<T>*> modules, Allocate allocate,
+                                        const ModelOptions& options, bool one_unit);
 
 }  // namespace sinew::parallel

@@ -21,6 +21,8 @@ template <class T>
 struct Kept {
   std::vector<PooledArray<T>> arrays{};
   std::vector<Kept> parts{};
+  /// Something of another kind, such as the way of tokens to their experts.
+  std::shared_ptr<void> other{};
   /// Gradients that input_gradient() leaves for weight_gradient().
   std::vector<PooledArray<T>> gradients{};
 

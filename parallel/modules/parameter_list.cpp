@@ -18,17 +18,17 @@ InitialRule normally_distributed(double deviation) {
   };
 }
 
-std::int32_t ParameterList::add(DataParameter parameter, InitialRule initial) {
-  if (std::ranges::find(parameters_, parameter.path, &DataParameter::path) != parameters_.end())
+std::int32_t ParameterList::add(Family& family, DataParameter parameter, InitialRule initial) {
+  if (std::ranges::find(family.parameters, parameter.path, &DataParameter::path) != family.parameters.end())
     throw Error(Code::InvalidArgument,
                 fmt::format("modules: two parameters are called '{}', expected names that differ", parameter.path));
-  parameters_.push_back(std::move(parameter));
-  rules_.push_back(std::move(initial));
-  return static_cast<std::int32_t>(parameters_.size()) - 1;
+  family.parameters.push_back(std::move(parameter));
+  family.rules.push_back(std::move(initial));
+  return static_cast<std::int32_t>(family.parameters.size()) - 1;
 }
 
-InitialValues ParameterList::initial(std::uint64_t seed) const {
-  return [seed, rules = rules_](const InitialPart& part) {
+InitialValues ParameterList::Family::initial(std::uint64_t seed) const {
+  return [seed, rules = rules](const InitialPart& part) {
     const KeyedRandom random(seed, part.parameter.path);
     const InitialRule& rule = rules[static_cast<std::size_t>(part.number)];
     part.fill([&](std::int64_t k) { return rule(random, k); });

@@ -31,19 +31,32 @@ class SINEW_API ParameterList {
   const DataParameter& like() const noexcept { return like_; }
   /// Parameters that are declared from now on belong to this unit. Returns the unit before.
   std::string set_unit(std::string unit) { return one_unit_ ? like_.unit : std::exchange(like_.unit, std::move(unit)); }
-  /// Returns the number of the parameter.
+  /// Returns the number of the parameter. Dense parameters and those of experts are held by data parallelism of their
+  /// own, because copies of experts are along other axes. The numbers of experts' parameters are negative.
   /// Errors: InvalidArgument if a parameter of this path was declared before.
-  std::int32_t add(DataParameter parameter, InitialRule initial);
+  std::int32_t add(DataParameter parameter, InitialRule initial) {
+    return add(dense_, std::move(parameter), std::move(initial));
+  }
+  std::int32_t add_of_experts(DataParameter parameter, InitialRule initial) {
+    return -1 - add(experts_, std::move(parameter), std::move(initial));
+  }
 
-  const std::vector<DataParameter>& parameters() const noexcept { return parameters_; }
-  /// The initial values of all parameters, for DataParallel.
-  InitialValues initial(std::uint64_t seed) const;
+  /// Parameters of one kind, and their initial values for DataParallel.
+  struct Family {
+    std::vector<DataParameter> parameters{};
+    std::vector<InitialRule> rules{};
+
+    SINEW_API InitialValues initial(std::uint64_t seed) const;
+  };
+  const Family& dense() const noexcept { return dense_; }
+  const Family& experts() const noexcept { return experts_; }
 
  private:
+  static std::int32_t add(Family& family, DataParameter parameter, InitialRule initial);
+
   DataParameter like_;
   bool one_unit_;
-  std::vector<DataParameter> parameters_;
-  std::vector<InitialRule> rules_;
+  Family dense_, experts_;
 };
 
 }  // namespace sinew::parallel

@@ -39,8 +39,8 @@ void as_floats(Buffer buffer, DType dtype, const std::string& path, const F& f) 
 
 template <class T>
 typename Pass<T>::Values Pass<T>::values(std::int32_t parameter) {
-  const DataParameter& record = data_->parameters()[at(parameter)];
-  const Buffer buffer = data_->parameter(parameter);
+  const DataParameter& record = home(parameter).parameters()[at(number_in(parameter))];
+  const Buffer buffer = home(parameter).parameter(number_in(parameter));
   Values values;
   if (record.dtype == kDTypeOf<T>) {
     values.data_ = reinterpret_cast<const T*>(buffer.data);
@@ -56,8 +56,8 @@ typename Pass<T>::Values Pass<T>::values(std::int32_t parameter) {
 
 template <class T>
 void Pass<T>::add_gradient(std::int32_t parameter, const std::function<void(T*, T)>& write) {
-  const DataParameter& record = data_->parameters()[at(parameter)];
-  const Buffer buffer = data_->gradient(parameter);
+  const DataParameter& record = home(parameter).parameters()[at(number_in(parameter))];
+  const Buffer buffer = home(parameter).gradient(number_in(parameter));
   if (record.gradient_dtype() == kDTypeOf<T>) return write(reinterpret_cast<T*>(buffer.data), T{1});
   const PooledArray<T> added = take(record.elements);
   write(added.data(), T{0});

@@ -29,9 +29,11 @@ struct MicroBatch {
 template <class T>
 class SINEW_API Pass {
  public:
-  /// reports: gradients are reported to `data` as they are complete, and units are opened and closed as modules enter
-  /// and leave them. false: whoever runs the pass does both, as in a pipeline.
-  Pass(DataParallel& data, ArrayPool<T>& pool, bool reports) : data_(&data), pool_(&pool), reports_(reports) {}
+  /// experts: data parallelism of experts; null if no module has experts.
+  /// reports: gradients are reported to data parallelism as they are complete, and units are opened and closed as
+  /// modules enter and leave them. false: whoever runs the pass does both, as in a pipeline.
+  Pass(DataParallel& data, DataParallel* experts, ArrayPool<T>& pool, bool reports)
+      : data_(&data), experts_(experts), pool_(&pool), reports_(reports) {}
 
   MicroBatch batch{};
   TokenLoss loss{};       ///< of the predictions of this pass
@@ -54,26 +56,34 @@ class SINEW_API Pass {
   void add_gradient(std::int32_t parameter, const std::function<void(T* to, T beta)>& write);
   /// The module has added all of the gradient in this pass.
   void ready(std::int32_t parameter) {
-    if (reports_) data_->gradient_ready(parameter);
+    if (reports_) home(parameter).gradient_ready(number_in(parameter));
   }
 
-  // The calls of a unit of data parallelism.
-  void enter_forward(const std::string& unit) {
-    if (reports_) data_->before_forward(data_->unit(unit));
+  // The calls of a unit of data parallelism. dense, experts: whether the unit has parameters of this kind.
+  void enter_forward(const std::string& unit, bool dense, bool experts) {
+    if (reports_ && dense) data_->before_forward(data_->unit(unit));
+    if (reports_ && experts) experts_->before_forward(experts_->unit(unit));
   }
-  void leave_forward(const std::string& unit) {
-    if (reports_) data_->after_forward(data_->unit(unit));
+  void leave_forward(const std::string& unit, bool dense, bool experts) {
+    if (reports_ && dense) data_->after_forward(data_->unit(unit));
+    if (reports_ && experts) experts_->after_forward(experts_->unit(unit));
   }
-  void enter_backward(const std::string& unit) {
-    if (reports_) data_->before_backward(data_->unit(unit));
+  void enter_backward(const std::string& unit, bool dense, bool experts) {
+    if (reports_ && dense) data_->before_backward(data_->unit(unit));
+    if (reports_ && experts) experts_->before_backward(experts_->unit(unit));
   }
-  void leave_backward(const std::string& unit) {
-    if (reports_) data_->after_backward(data_->unit(unit));
+  void leave_backward(const std::string& unit, bool dense, bool experts) {
+    if (reports_ && dense) data_->after_backward(data_->unit(unit));
+    if (reports_ && experts) experts_->after_backward(experts_->unit(unit));
   }
-  DataParallel& data() noexcept { return *data_; }
 
  private:
+  /// A negative number is one of experts (ParameterList::add_of_experts).
+  DataParallel& home(std::int32_t parameter) const noexcept { return parameter < 0 ? *experts_ : *data_; }
+  static std::int32_t number_in(std::int32_t parameter) noexcept { return parameter < 0 ? -1 - parameter : parameter; }
+
   DataParallel* data_;
+  DataParallel* experts_;
   ArrayPool<T>* pool_;
   bool reports_;
 };

@@ -49,13 +49,17 @@ PipelinedModel<T>::PipelinedModel(Mesh& mesh, CallGroup pipeline, PipelineSchedu
     : schedule_(std::move(schedule)),
       stages_(by_stage<T>(schedule_, GroupPlace(*pipeline).rank, std::move(stages))),
       ends_(std::move(ends)),
-      data_(data_parallel_of<T>(mesh, modules_of(stages_), std::move(allocate), options, true)) {
+      parameters_(parameters_of<T>(mesh, modules_of(stages_), std::move(allocate), options, true)) {
   if (stages_.contains(0) && module(0).in_elements() > 0 && !ends_.input)
     throw Error(Code::InvalidArgument, "pipelined model: the first stage takes elements, expected PipelineEnds::input");
   const std::int32_t last = schedule_.stages() - 1;
   if (stages_.contains(last) && module(last).out_elements() > 0 && !ends_.loss)
     throw Error(Code::InvalidArgument, "pipelined model: the last stage makes elements, expected PipelineEnds::loss");
-  const std::vector<StepProtocol*> steps{&data_->protocol()};
+  for (DataParallel* data : {parameters_.dense.get(), parameters_.experts.get()}) {
+    if (data != nullptr && !data->parameters().empty()) held_.push_back(data);
+  }
+  std::vector<StepProtocol*> steps;
+  for (DataParallel* data : held_) steps.push_back(&data->protocol());
   auto& engine = static_cast<StageEngine&>(*this);
   training_ = std::make_unique<PipelineRunner>(pipeline, schedule_, engine, steps);
   evaluation_ = std::make_unique<PipelineRunner>(pipeline, forward_only(schedule_), engine, steps);
@@ -67,15 +71,16 @@ TokenLoss PipelinedModel<T>::step(double loss_scale) {
   loss_scale_ = loss_scale;
   evaluates_ = false;
   underway_.clear();
-  const bool has_parameters = !data_->parameters().empty();
-  if (has_parameters) {
-    data_->before_forward(kStagesUnit);
-    data_->after_forward(kStagesUnit);
-    data_->before_backward(kStagesUnit);
+  for (DataParallel* data : held_) {
+    data->before_forward(kStagesUnit);
+    data->after_forward(kStagesUnit);
+    data->before_backward(kStagesUnit);
   }
   training_->run();
-  for (std::int32_t p = 0; p < std::ssize(data_->parameters()); ++p) data_->gradient_ready(p);
-  if (has_parameters) data_->after_backward(kStagesUnit);
+  for (DataParallel* data : held_) {
+    for (std::int32_t p = 0; p < std::ssize(data->parameters()); ++p) data->gradient_ready(p);
+    data->after_backward(kStagesUnit);
+  }
   return loss_;
 }
 
@@ -84,11 +89,12 @@ TokenLoss PipelinedModel<T>::evaluate() {
   loss_ = {};
   evaluates_ = true;
   underway_.clear();
-  const bool has_parameters = !data_->parameters().empty();
-  if (has_parameters) data_->before_forward(kStagesUnit);
+  for (DataParallel* data : held_) data->before_forward(kStagesUnit);
   evaluation_->run();
-  if (has_parameters) data_->after_forward(kStagesUnit);
-  data_->finish_forward();
+  for (DataParallel* data : held_) {
+    data->after_forward(kStagesUnit);
+    data->finish_forward();
+  }
   return loss_;
 }
 
@@ -100,7 +106,10 @@ std::size_t PipelinedModel<T>::output_bytes(std::int32_t stage) const {
 template <class T>
 std::size_t PipelinedModel<T>::forward(std::int32_t stage, std::int32_t micro_batch, ConstBuffer in, Buffer out) {
   Underway& u =
-      underway_.emplace(Key{stage, micro_batch}, Underway{Pass<T>(*data_, pool_, false), {}, {}, {}, {}}).first->second;
+      underway_
+          .emplace(Key{stage, micro_batch},
+                   Underway{Pass<T>(*parameters_.dense, parameters_.experts.get(), pool_, false), {}, {}, {}, {}})
+          .first->second;
   if (ends_.batch) u.pass.batch = ends_.batch(micro_batch);
   u.pass.loss_scale = loss_scale_;
   u.x = pool_.take(module(stage).in_elements());

@@ -50,7 +50,10 @@ class SINEW_API PipelinedModel final : private StageEngine {
   /// Forward passes of all microbatches, within data().forward_only(). PipelineEnds::loss gets the outputs.
   TokenLoss evaluate();
 
-  DataParallel& data() noexcept { return *data_; }
+  DataParallel& data() noexcept { return *parameters_.dense; }
+  bool has_experts() const noexcept { return parameters_.experts != nullptr; }
+  /// Data parallelism of experts. May be called only if there are experts.
+  DataParallel& experts() noexcept { return *parameters_.experts; }
   /// Bytes of activations, of room for passes, and of data between stages.
   std::size_t held_bytes() const noexcept { return pool_.held_bytes() + training_->held_bytes(); }
 
@@ -77,7 +80,8 @@ class SINEW_API PipelinedModel final : private StageEngine {
   PipelineSchedule schedule_;
   std::map<std::int32_t, ModulePtr<T>> stages_;  // by number
   PipelineEnds<T> ends_;
-  std::unique_ptr<DataParallel> data_;
+  ModelParameters parameters_;
+  std::vector<DataParallel*> held_;  // those that have parameters here
   ArrayPool<T> pool_;
   std::map<Key, Underway> underway_;
   bool evaluates_ = false;

@@ -14,9 +14,9 @@ namespace sinew::parallel {
 
 /// The way in which a plan is run. Equal on all ranks.
 struct ReshardExecutionOptions {
-  bool keep_old = true;      ///< see ReshardOptions
-  std::uint32_t tag = 0;     ///< of the messages
-  const char* label = "";    ///< of the calls in errors. It outlives the execution
+  bool keep_old = true;    ///< see ReshardOptions
+  std::uint32_t tag = 0;   ///< of the messages
+  const char* label = "";  ///< of the calls in errors. It outlives the execution
 };
 
 /// A plan with the memory of this rank's parts. It runs the plan as often as it is asked to.
@@ -55,7 +55,7 @@ class ReshardExecution {
   std::vector<CheckpointPart> wanted_;
   std::vector<std::vector<std::byte>> staged_;  // by wanted part, with keep_old
   PartMemory sources_, targets_;
-  std::vector<Round> rounds_;                    // this rank's messages
+  std::vector<Round> rounds_;                     // this rank's messages
   std::array<std::vector<std::byte>, 2> packed_;  // of even and odd rounds
 };
 

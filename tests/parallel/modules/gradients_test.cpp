@@ -1,5 +1,6 @@
 // The gradients of each module on one rank, against differences of its outputs.
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/modules/attention_module.hpp>
 #include <sinew/parallel/modules/compose.hpp>
+#include <sinew/parallel/modules/experts_module.hpp>
 #include <sinew/parallel/modules/layer_norm.hpp>
 #include <sinew/parallel/modules/model.hpp>
 #include <sinew/parallel/modules/pointwise.hpp>
@@ -40,19 +42,32 @@ Values wave(std::int64_t count, double by) {
 struct Probe {
   Probe(World& world, ModulePtr<double> module, bool splits)
       : mesh(world.communicator(), Factorisation({{"tp", 1}, {"dp", 1}})),
+        expert_mesh(world.communicator(), Factorisation({{"ep", 1}, {"edp", 1}})),
         model(mesh, std::move(module), [&world](std::size_t bytes) { return world.allocate(bytes); },
-              {.row = data_row("ddp", {"dp"}), .parameter = DType::F64, .gradient = DType::F64}),
+              {.row = data_row("ddp", {"dp"}),
+               .parameter = DType::F64,
+               .gradient = DType::F64,
+               .expert_mesh = &expert_mesh,
+               .expert_row = data_row("ddp", {"edp"})}),
         splits_(splits),
         x(wave(model.module().in_elements(), 0.61)),
         dout(wave(model.module().out_elements(), 0.37)) {
-    for (std::int32_t p = 0; p < std::ssize(model.data().parameters()); ++p) {
-      auto values = model.data().parameter<double>(p);
+    for_each_parameter([](DataParallel& data, std::int32_t p) {
+      auto values = data.parameter<double>(p);
       for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.3 * std::cos(1.7 * static_cast<double>(i) + p);
+    });
+  }
+
+  void for_each_parameter(const std::function<void(DataParallel&, std::int32_t)>& f) {
+    std::vector<DataParallel*> all{&model.data()};
+    if (model.has_experts()) all.push_back(&model.experts());
+    for (DataParallel* data : all) {
+      for (std::int32_t p = 0; p < std::ssize(data->parameters()); ++p) f(*data, p);
     }
   }
 
   double value() {
-    Pass<double> pass(model.data(), pool, false);
+    Pass<double> pass(model.data(), model.has_experts() ? &model.experts() : nullptr, pool, false);
     pass.batch = batch;
     Kept<double> kept;
     Values out(dout.size());
@@ -71,7 +86,7 @@ struct Probe {
     return (above - below) / (2 * kStep);
   }
   void compare(const std::string& what) {
-    Pass<double> pass(model.data(), pool, false);
+    Pass<double> pass(model.data(), model.has_experts() ? &model.experts() : nullptr, pool, false);
     pass.batch = batch;
     Kept<double> kept;
     Values out(dout.size()), dx(x.size());
@@ -87,16 +102,16 @@ struct Probe {
               fmt::format("{}, {}: {} instead of {}", what, where, found, expected));
     };
     for (std::size_t i = 0; i < x.size(); ++i) near(dx[i], slope(x[i]), fmt::format("dx[{}]", i));
-    for (std::int32_t p = 0; p < std::ssize(model.data().parameters()); ++p) {
-      auto values = model.data().parameter<double>(p);
-      const auto gradient = model.data().gradient<double>(p);
+    for_each_parameter([&](DataParallel& data, std::int32_t p) {
+      auto values = data.parameter<double>(p);
+      const auto gradient = data.gradient<double>(p);
+      const std::string& path = data.parameters()[static_cast<std::size_t>(p)].path;
       for (std::size_t i = 0; i < values.size(); ++i)
-        near(gradient[i], slope(values[i]),
-             fmt::format("{}[{}]", model.data().parameters()[static_cast<std::size_t>(p)].path, i));
-    }
+        near(gradient[i], slope(values[i]), fmt::format("{}[{}]", path, i));
+    });
   }
 
-  Mesh mesh;
+  Mesh mesh, expert_mesh;
   Model<double> model;
   ArrayPool<double> pool;
   bool splits_;
@@ -156,6 +171,24 @@ TEST(ModuleGradients, OfAttention) {
                                                             .positions = SequenceCut::zig_zag(5, 1),
                                                             .causal = causal},
                                              LinearOptions{.deviation = 0.3});
+      });
+    }
+  }
+}
+
+TEST(ModuleGradients, OfExperts) {
+  for (const std::int64_t top_k : {1, 2, 3}) {
+    for (const std::int64_t chunks : {1, 2}) {
+      compare("experts", [&](const LayerGroup& g, const ContextGroup&) {
+        return made<ExpertsModule<double>>(g, ExpertRanks{},
+                                           ExpertsShape{.name = "e",
+                                                        .rows = 5,
+                                                        .width = 3,
+                                                        .inner = 4,
+                                                        .experts = 4,
+                                                        .top_k = top_k,
+                                                        .chunks = chunks,
+                                                        .deviation = 0.5});
       });
     }
   }

@@ -15,6 +15,7 @@
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/modules/attention_module.hpp>
 #include <sinew/parallel/modules/compose.hpp>
+#include <sinew/parallel/modules/experts_module.hpp>
 #include <sinew/parallel/modules/layer_norm.hpp>
 #include <sinew/parallel/modules/model.hpp>
 #include <sinew/parallel/modules/pipelined_model.hpp>
@@ -45,11 +46,13 @@ struct Layout {
   bool recomputes = false;
   int key_value_heads = 0;
   DType parameter = DType::F64;
+  int experts = 0, ep = 1, etp = 1;  ///< experts in every second block
 
   int ranks() const { return tp * cp * dp * pp; }
   std::string to_string() const {
-    return fmt::format("tp {} sp {} cp {} ({} share) dp {} pp {} {} {} micro-batches {} recompute {} kv {}", tp, sp, cp,
-                       sharers, dp, pp, row, micro_batches, schedule, recomputes, key_value_heads);
+    return fmt::format(
+        "tp {} sp {} cp {} ({} share) dp {} pp {} {} {} micro-batches {} recompute {} kv {} experts {} ep {} etp {}",
+        tp, sp, cp, sharers, dp, pp, row, micro_batches, schedule, recomputes, key_value_heads, experts, ep, etp);
   }
 };
 
@@ -65,6 +68,10 @@ struct Rank {
         mesh(world.communicator(),
              Factorisation({{"tp", l.tp}, {"cp0", l.sharers}, {"cp1", l.cp / l.sharers}, {"dp", l.dp}, {"pp", l.pp}}),
              {"tp", "cp0", "cp1", "dp", "pp", "cp0-cp1-dp", "tp-pp"}),
+        expert_mesh(
+            world.communicator(),
+            Factorisation({{"etp", l.etp}, {"ep", l.ep}, {"edp", l.tp * l.cp * l.dp / l.etp / l.ep}, {"pp", l.pp}}),
+            {"etp", "ep", "edp", "pp", "ep-pp", "etp-pp", "etp-ep-pp"}),
         group{mesh.along("tp"), &blas, l.sp},
         context{mesh.along("cp0"), mesh.along("cp1")},
         positions(SequenceCut::zig_zag(kLength, l.cp)),
@@ -73,15 +80,34 @@ struct Rank {
 
   int context_rank() const { return mesh.index("cp0-cp1"); }
 
+  ModulePtr<double> mlp(const std::string& name) {
+    ModulePtr<double> up = made<ColumnModule<double>>(
+        group, LinearShape{.name = name + ".up", .rows = rows, .inputs = kWidth, .outputs = kInner},
+        LinearOptions{.deviation = 0.2});
+    const std::int64_t inner = up->out_elements();
+    return sequence<double>(
+        std::move(up), made<Pointwise<double>>(inner, gelu<double>()),
+        made<RowModule<double>>(group,
+                                LinearShape{.name = name + ".down", .rows = rows, .inputs = kInner, .outputs = kWidth},
+                                LinearOptions{.deviation = 0.2}));
+  }
+  ModulePtr<double> experts(const std::string& name) {
+    return made<ExpertsModule<double>>(
+        group, ExpertRanks{.experts = &expert_mesh.along("ep"), .tensor = &expert_mesh.along("etp")},
+        ExpertsShape{.name = name + ".experts",
+                     .rows = rows,
+                     .width = kWidth,
+                     .inner = kInner,
+                     .experts = layout.experts,
+                     .top_k = 2,
+                     .chunks = 2,
+                     .deviation = 0.2});
+  }
   ModulePtr<double> block(int number) {
     const std::string name = fmt::format("blocks.{}", number);
     const auto norm = [&](const char* which) {
       return made<LayerNormModule<double>>(group, LayerNormShape{.name = name + which, .rows = rows, .width = kWidth});
     };
-    ModulePtr<double> up = made<ColumnModule<double>>(
-        group, LinearShape{.name = name + ".up", .rows = rows, .inputs = kWidth, .outputs = kInner},
-        LinearOptions{.deviation = 0.2});
-    const std::int64_t inner = up->out_elements();
     ModulePtr<double> all = sequence<double>(
         residual<double>(sequence<double>(
             norm(".norm1"), made<AttentionModule<double>>(group, context,
@@ -92,11 +118,8 @@ struct Rank {
                                                                          .sequences = sequences,
                                                                          .positions = positions},
                                                           LinearOptions{.deviation = 0.3}))),
-        residual<double>(sequence<double>(
-            norm(".norm2"), std::move(up), made<Pointwise<double>>(inner, gelu<double>()),
-            made<RowModule<double>>(
-                group, LinearShape{.name = name + ".down", .rows = rows, .inputs = kInner, .outputs = kWidth},
-                LinearOptions{.deviation = 0.2}))));
+        residual<double>(
+            sequence<double>(norm(".norm2"), layout.experts > 0 && number % 2 == 1 ? experts(name) : mlp(name))));
     return unit<double>(name, layout.recomputes ? recomputed<double>(std::move(all)) : std::move(all));
   }
   ModulePtr<double> embedding() {
@@ -138,16 +161,18 @@ struct Rank {
     }
   }
   MicroBatch batch() const { return {.tokens = tokens, .targets = targets}; }
-  ModelOptions options() const {
+  ModelOptions options() {
     return {.row = data_row(layout.row, {"cp0-cp1-dp"}),
             .parameter = layout.parameter,
             .gradient = DType::F64,
-            .spread = "pp"};
+            .spread = "pp",
+            .expert_mesh = &expert_mesh,
+            .expert_row = data_row(layout.row, {"edp"})};
   }
 
   Layout layout;
   HostBlas blas;
-  Mesh mesh;
+  Mesh mesh, expert_mesh;
   LayerGroup group;
   ContextGroup context;
   SequenceCut positions;
@@ -184,8 +209,12 @@ std::vector<double> train(World& world, const Layout& layout) {
     pipelined.emplace(rank.mesh, CallGroup(rank.mesh.along("pp")), schedule, std::move(stages),
                       PipelineEnds<double>{.batch = batch}, allocate, rank.options());
   }
-  DataParallel& parallel = model ? model->data() : pipelined->data();
-  Optimizer sgd(parallel.memory(), SgdOptions{.rate = 0.5});
+  std::vector<DataParallel*> parallel{model ? &model->data() : &pipelined->data()};
+  if (model && model->has_experts()) parallel.push_back(&model->experts());
+  if (pipelined && pipelined->has_experts()) parallel.push_back(&pipelined->experts());
+  std::vector<std::unique_ptr<Optimizer>> optimizers;
+  for (DataParallel* data : parallel)
+    optimizers.push_back(std::make_unique<Optimizer>(data->memory(), SgdOptions{.rate = 0.5}));
   const auto all = [&](const TokenLoss& loss) {
     return total(rank.mesh.along("cp0-cp1-dp"),
                  total(rank.mesh.along("pp"), WeightedLoss{loss.sum, static_cast<double>(loss.tokens)}));
@@ -194,14 +223,17 @@ std::vector<double> train(World& world, const Layout& layout) {
     TokenLoss loss;
     for (int m = 0; m < layout.micro_batches; ++m) {
       rank.load(m);
-      std::optional<DataParallel::Scope> only_added;
-      if (trains && m + 1 < layout.micro_batches) only_added.emplace(parallel.no_sync());
+      std::vector<DataParallel::Scope> only_added;
+      if (trains && m + 1 < layout.micro_batches) {
+        for (DataParallel* data : parallel) only_added.push_back(data->no_sync());
+      }
       const TokenLoss of_pass =
           trains ? model->forward(rank.batch(), nullptr, nullptr) : model->evaluate(rank.batch(), nullptr, nullptr);
       loss.sum += of_pass.sum, loss.tokens += of_pass.tokens;
       if (!trains) continue;
       model->backward(nullptr, nullptr);
-      if (m + 1 < layout.micro_batches) require(parallel.finish_backward().empty(), "parts within no_sync()");
+      if (m + 1 == layout.micro_batches) continue;
+      for (DataParallel* data : parallel) require(data->finish_backward().empty(), "parts within no_sync()");
     }
     return loss;
   };
@@ -209,10 +241,13 @@ std::vector<double> train(World& world, const Layout& layout) {
   for (; step < kSteps; ++step) {
     const WeightedLoss loss = all(model ? passes(true) : pipelined->step());
     losses.push_back(loss.mean());
-    sgd.update(parallel.finish_backward(), loss.scale());
-    parallel.updated();
+    for (std::size_t i = 0; i < parallel.size(); ++i) {
+      optimizers[i]->update(parallel[i]->finish_backward(), loss.scale());
+      parallel[i]->updated();
+    }
   }
-  const auto scope = parallel.forward_only();
+  std::vector<DataParallel::Scope> scopes;
+  for (DataParallel* data : parallel) scopes.push_back(data->forward_only());
   losses.push_back(all(model ? passes(false) : pipelined->evaluate()).mean());
   return losses;
 }
@@ -221,6 +256,7 @@ void compare(const Layout& layout, double tolerance = 1e-12) {
   std::vector<double> expected;
   Layout alone{.key_value_heads = layout.key_value_heads};
   alone.parameter = layout.parameter;
+  alone.experts = layout.experts;
   on_threads(1, only("inproc"), [&](World& world) { expected = train(world, alone); });
   ASSERT_LT(expected.back(), expected.front() - 0.1) << "it does not learn";
   on_threads(layout.ranks(), only("inproc"), [&](World& world) {
@@ -261,6 +297,14 @@ TEST(ModuleLayouts, OfPipelines) {
   }
   compare({.pp = 2, .micro_batches = 4, .schedule = "interleaved", .virtual_stages = 2});
   compare({.pp = 2, .micro_batches = 4, .schedule = "looped-bfs", .virtual_stages = 2, .recomputes = true});
+}
+
+TEST(ModuleLayouts, OfExpertParallelism) {
+  compare({.dp = 2, .experts = 4, .ep = 2});
+  compare({.dp = 4, .row = "zero3", .micro_batches = 2, .recomputes = true, .experts = 5, .ep = 2});
+  compare({.tp = 2, .dp = 2, .sp = true, .row = "zero1", .experts = 3, .ep = 2, .etp = 2});
+  compare({.cp = 2, .dp = 2, .experts = 4, .ep = 4});
+  compare({.dp = 2, .pp = 2, .row = "zero3", .micro_batches = 2, .schedule = "zb-h1", .experts = 4, .ep = 2});
 }
 
 TEST(ModuleLayouts, OfAllAxesTogether) {

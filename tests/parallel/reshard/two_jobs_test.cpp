@@ -107,7 +107,8 @@ void trainer(int rank, std::uint16_t port, const std::vector<std::string>& all, 
   again.communicator().barrier().get();
 }
 
-void inference(int rank, std::uint16_t port, const std::vector<std::string>& all, const std::vector<std::string>& left) {
+void inference(int rank, std::uint16_t port, const std::vector<std::string>& all,
+               const std::vector<std::string>& left) {
   const std::string self = kInference[static_cast<std::size_t>(rank)];
   World job = world_of("inference", kInference, self, port);
   const Factorisation mesh({{"tp", 3}});
@@ -163,7 +164,9 @@ TEST(Members, AreNamedWhereTheyAreWrong) {
 
 TEST(PlacedPart, RefusesASumThatIsNotMade) {
   const Tensor sum{{"w", DType::F32, {8}, Placements({{"dp", Partial{}}})}, {nullptr, 32}};
-  EXPECT_THAT(complaint([&] { static_cast<void>(placed_part(sum, Factorisation({{"dp", 2}}), 0)); }),
+  EXPECT_THAT(complaint([&] {
+                static_cast<void>(placed_part(sum, Factorisation({{"dp", 2}}), 0));
+              }),
               HasSubstr("'w' (f32 [8]) is dp: Partial(sum); expected Replicate or Shard"));
 }
 

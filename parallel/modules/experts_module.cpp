@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/common/matrix.hpp>
+#include <sinew/parallel/modules/experts_module.hpp>
+#include <sinew/parallel/modules/replicated_gradient.hpp>
+#include <sinew/parallel/modules/vector_kernels.hpp>
+#include <sinew/parallel/placement/rows.hpp>
+
+namespace sinew::parallel {
+namespace {
+
+GroupPlace place_in(const Communicator* group) {
+  return group != nullptr ? GroupPlace(*group) : GroupPlace(Communicator());
+}
+
+Rows even_part(const GroupPlace& place, std::int64_t extent) { return rows_of({}, place.rank, place.ranks, extent); }
+
+ExpertsShape checked(ExpertsShape shape, const LayerGroup& group) {
+  if (GroupPlace(*group.tensor).ranks > 1 && !group.sequence_parallel)
+    throw Error(Code::InvalidArgument,
+                fmt::format("experts '{}': {} tensor-parallel ranks have the same rows, expected sequence parallelism, "
+                            "where each has rows of its own",
+                            shape.name, GroupPlace(*group.tensor).ranks));
+  return shape;
+}
+
+/// Sizes of a matrix product of rows [rows, columns] with a matrix as stored.
+Product product(bool a_transposed, bool b_transposed, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return {.a_transposed = a_transposed,
+          .b_transposed = b_transposed,
+          .m = as_int(m),
+          .n = as_int(n),
+          .k = as_int(k),
+          .la = as_int(a_transposed ? m : k),
+          .lb = as_int(b_transposed ? k : n),
+          .lc = as_int(n)};
+}
+
+}  // namespace
+
+template <class T>
+ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& ranks, const ExpertsShape& shape)
+    : shape_(checked(shape, group)),
+      group_(group),
+      experts_(even_part(place_in(ranks.experts), shape.experts)),
+      inner_(even_part(place_in(ranks.tensor), shape.inner)),
+      expert_ranks_(place_in(ranks.experts).ranks),
+      tensor_ranks_(place_in(ranks.tensor).ranks),
+      own_rows_(group.sequence_parallel ? even_part(GroupPlace(*group.tensor), shape.rows).count() : shape.rows),
+      router_({.name = shape.name + ".router",
+               .experts = shape.experts,
+               .top_k = shape.top_k,
+               .score = shape.score,
+               .normalised = shape.top_k > 1}),
+      dispatcher_(make_dispatcher<T>(shape.dispatch, ranks,
+                                     {.name = shape.name,
+                                      .experts = shape.experts,
+                                      .top_k = shape.top_k,
+                                      .width = shape.width,
+                                      .chunks = shape.chunks})) {}
+
+template <class T>
+void ExpertsModule<T>::declare(ParameterList& list) {
+  DataParameter dense = list.like();
+  dense.path = shape_.name + ".router.weight";
+  dense.shape = {shape_.experts, shape_.width};
+  dense.box = {};
+  dense.elements = 0;
+  router_weight_ = list.add(std::move(dense), normally_distributed(shape_.deviation));
+
+  const auto of_experts = [&](const char* name, std::vector<std::int64_t> shape, int cut, const InitialRule& rule) {
+    DataParameter p = list.like();
+    p.path = shape_.name + name;
+    p.elements = 0;
+    p.box = {std::vector<std::int64_t>(shape.size(), 0), shape};
+    p.box.first[0] = experts_.first, p.box.last[0] = experts_.last;
+    const auto add_axis = [&](const char* axis) { p.spread += p.spread.empty() ? axis : std::string("-") + axis; };
+    if (expert_ranks_ > 1) add_axis("ep");
+    if (cut > 0) {
+      p.box.first[at(cut)] = inner_.first, p.box.last[at(cut)] = inner_.last;
+      if (tensor_ranks_ > 1) add_axis("etp");
+    }
+    p.shape = std::move(shape);
+    return list.add_of_experts(std::move(p), rule);
+  };
+  const InitialRule random = normally_distributed(shape_.deviation);
+  up_ = of_experts(".up.weight", {shape_.experts, shape_.inner, shape_.width}, 1, random);
+  up_bias_ = of_experts(".up.bias", {shape_.experts, shape_.inner}, 1, all_equal_to(0));
+  down_ = of_experts(".down.weight", {shape_.experts, shape_.width, shape_.inner}, 2, random);
+  down_bias_ = of_experts(".down.bias", {shape_.experts, shape_.width}, 0, all_equal_to(0));
+}
+
+/// Calls f with each expert, counted from this rank's first one, and its rows.
+template <class T>
+template <class F>
+void ExpertsModule<T>::for_each_expert(const Dispatch<T>& way, const Rows& experts, const F& f) const {
+  for (std::int64_t e = experts.first; e < experts.last; ++e)
+    f(e, Rows{way.offsets()[static_cast<std::size_t>(e)], way.offsets()[static_cast<std::size_t>(e) + 1]});
+}
+
+template <class T>
+void ExpertsModule<T>::first_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* in,
+                                   T* up) const {
+  const auto weight = pass.values(up_), bias = pass.values(up_bias_);
+  const std::int64_t width = shape_.width, f = inner();
+  for_each_expert(way, experts, [&](std::int64_t e, const Rows& rows) {
+    for (std::int64_t i = rows.first; i < rows.last; ++i) std::copy_n(bias.data() + e * f, f, up + i * f);
+    group_.blas->multiply(product(false, true, rows.count(), f, width), T{1}, in + rows.first * width,
+                          weight.data() + e * f * width, T{1}, up + rows.first * f);
+  });
+}
+
+/// out = gate * the second layer of bent.
+template <class T>
+void ExpertsModule<T>::second_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* bent,
+                                    T* out) const {
+  const auto weight = pass.values(down_), bias = pass.values(down_bias_);
+  const std::int64_t width = shape_.width, f = inner();
+  for_each_expert(way, experts, [&](std::int64_t e, const Rows& rows) {
+    for (std::int64_t i = rows.first; i < rows.last; ++i) {
+      for (std::int64_t c = 0; c < width; ++c) out[i * width + c] = adds_bias() ? bias.data()[e * width + c] : T{0};
+    }
+    group_.blas->multiply(product(false, true, rows.count(), width, f), T{1}, bent + rows.first * f,
+                          weight.data() + e * width * f, T{1}, out + rows.first * width);
+    for (std::int64_t i = rows.first; i < rows.last; ++i)
+      kernels::scale(out + i * width, way.gates()[static_cast<std::size_t>(i)], static_cast<std::size_t>(width));
+  });
+}
+
+template <class T>
+void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
+  const std::int64_t width = shape_.width, f = inner();
+  auto decision = std::make_shared<Decision>();
+  {
+    const auto weight = pass.values(router_weight_);
+    const PooledArray<T> logits = pass.take(own_rows_ * shape_.experts);
+    group_.blas->multiply(product(false, true, own_rows_, shape_.experts, width), T{1}, x, weight.data(), T{0},
+                          logits.data());
+    decision->routed = router_.route({logits.data(), logits.size()}, own_rows_);
+  }
+  decision->way = dispatcher_->plan(decision->routed.routing);
+  Dispatch<T>& way = *decision->way;
+  kept.other = decision;
+  for (const std::int64_t columns : {width, f, f}) kept.arrays.push_back(pass.take(way.rows() * columns));
+  T *const in = kept.arrays[0].data(), *const up = kept.arrays[1].data(), *const bent = kept.arrays[2].data();
+  const PooledArray<T> back = pass.take(way.rows() * width);
+  way.start(x);
+  for (std::size_t c = 0; c < way.chunks().size(); ++c) {
+    way.receive(c, in);
+    first_layer(pass, way, way.chunks()[c], in, up);
+    const Rows rows = way.rows_of_chunk(c);
+    kernels::gelu(up + rows.first * f, bent + rows.first * f, static_cast<std::size_t>(rows.count() * f));
+    second_layer(pass, way, way.chunks()[c], bent, back.data());
+    way.give_back(c, back.data());
+  }
+  way.collect(out);
+}
+
+template <class T>
+void ExpertsModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* dout, T* dx) {
+  const std::int64_t width = shape_.width, f = inner();
+  auto& decision = *static_cast<Decision*>(kept.other.get());
+  Dispatch<T>& way = *decision.way;
+  const T *const up = kept.arrays[1].data(), *const bent = kept.arrays[2].data();
+  kept.gradients.clear();
+  kept.gradients.push_back(pass.take(way.rows() * width));          // of what the second layers make
+  kept.gradients.push_back(pass.take(way.rows() * f));              // of what the first layers make
+  kept.gradients.push_back(pass.take(own_rows_ * shape_.experts));  // of the router's logits
+  T *const d = kept.gradients[0].data(), *const dup = kept.gradients[1].data();
+  const PooledArray<T> back = pass.take(way.rows() * width), unwanted = pass.take(dx == nullptr ? in_elements() : 0);
+  if (dx == nullptr) dx = unwanted.data();
+  std::vector<T> of_gates(static_cast<std::size_t>(way.rows())), dgates(decision.routed.chosen.size());
+  const auto first = pass.values(up_), second = pass.values(down_), bias = pass.values(down_bias_);
+  way.start(dout);
+  for (std::size_t c = 0; c < way.chunks().size(); ++c) {
+    way.receive(c, d);
+    for_each_expert(way, way.chunks()[c], [&](std::int64_t e, const Rows& rows) {
+      group_.blas->multiply(product(false, false, rows.count(), f, width), T{1}, d + rows.first * width,
+                            second.data() + e * width * f, T{0}, dup + rows.first * f);
+      for (std::int64_t i = rows.first; i < rows.last; ++i) {
+        T& of_gate = of_gates[static_cast<std::size_t>(i)];
+        of_gate = kernels::dot(dup + i * f, bent + i * f, static_cast<std::size_t>(f));
+        if (adds_bias())
+          of_gate += kernels::dot(d + i * width, bias.data() + e * width, static_cast<std::size_t>(width));
+        const T gate = way.gates()[static_cast<std::size_t>(i)];
+        kernels::scale(dup + i * f, gate, static_cast<std::size_t>(f));
+        kernels::scale(d + i * width, gate, static_cast<std::size_t>(width));
+      }
+      kernels::gelu_backward(up + rows.first * f, dup + rows.first * f, static_cast<std::size_t>(rows.count() * f));
+      group_.blas->multiply(product(false, false, rows.count(), width, f), T{1}, dup + rows.first * f,
+                            first.data() + e * f * width, T{0}, back.data() + rows.first * width);
+    });
+    way.give_back(c, back.data());
+  }
+  way.collect(dx);
+  way.return_gates(of_gates.data(), dgates.data());
+  const PooledArray<T>& dlogits = kept.gradients[2];
+  router_.backward(decision.routed, dgates, 0, {}, {}, {dlogits.data(), dlogits.size()});
+  const auto weight = pass.values(router_weight_);
+  group_.blas->multiply(product(false, false, own_rows_, width, shape_.experts), T{1}, dlogits.data(), weight.data(),
+                        T{1}, dx);
+}
+
+template <class T>
+void ExpertsModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* /*dout*/) {
+  const std::int64_t width = shape_.width, f = inner();
+  const auto& decision = *static_cast<const Decision*>(kept.other.get());
+  const Dispatch<T>& way = *decision.way;
+  const T *const d = kept.gradients[0].data(), *const dup = kept.gradients[1].data();
+  const auto add = [&](std::int32_t parameter, std::int64_t elements, const auto& gradient) {
+    pass.add_gradient(parameter, [&](T* to, T beta) {
+      for_each_expert(way, {0, experts_.count()},
+                      [&](std::int64_t e, const Rows& rows) { gradient(rows, beta, to + e * elements); });
+    });
+    pass.ready(parameter);
+  };
+  const auto of_weight = [&](const T* dy, std::int64_t outputs, const T* in, std::int64_t inputs) {
+    return [=, this](const Rows& rows, T beta, T* to) {
+      group_.blas->multiply(product(true, false, outputs, inputs, rows.count()), T{1}, dy + rows.first * outputs,
+                            in + rows.first * inputs, beta, to);
+    };
+  };
+  const auto of_bias = [](const T* dy, std::int64_t outputs) {
+    return [=](const Rows& rows, T beta, T* to) {
+      sum_rows(dy + rows.first * outputs, rows.count(), outputs, outputs, beta, to);
+    };
+  };
+  add(down_bias_, width, of_bias(d, width));
+  add(down_, width * f, of_weight(d, width, kept.arrays[2].data(), f));
+  add(up_bias_, f, of_bias(dup, f));
+  add(up_, f * width, of_weight(dup, f, kept.arrays[0].data(), width));
+  add_replicated_gradient<T>(pass, router_weight_, shape_.experts * width,
+                             group_.sequence_parallel ? &*group_.tensor : nullptr, [&](T* to) {
+                               group_.blas->multiply(product(true, false, shape_.experts, width, own_rows_), T{1},
+                                                     kept.gradients[2].data(), x, T{0}, to);
+                             });
+  kept.gradients.clear();
+  kept.other.reset();
+}
+
+template class ExpertsModule<float>;
+template class ExpertsModule<double>;
+
+}  // namespace sinew::parallel

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/parallel/expert/dispatcher.hpp>
+#include <sinew/parallel/expert/router.hpp>
+#include <sinew/parallel/modules/linear_module.hpp>
+
+namespace sinew::parallel {
+
+/// A mixture of experts: a router, and equal experts of two linear layers with gelu between them.
+struct ExpertsShape {
+  std::string name{};
+  std::int64_t rows = 0;  ///< tokens of a pass, all ranks of the tensor-parallel group together
+  std::int64_t width = 0;
+  std::int64_t inner = 0;  ///< outputs of an expert's first layer
+  std::int64_t experts = 1;
+  std::int64_t top_k = 1;  ///< experts of each token
+  RouterScore score = RouterScore::Softmax;
+  DispatchKind dispatch = DispatchKind::AllToAll;
+  std::int64_t chunks = 1;  ///< with more, some tokens travel while others are computed
+  double deviation = 0.02;  ///< of the initial values of weights
+};
+
+/// Each token goes to some of many experts, which are spread over the ranks of ExpertRanks::experts, and each of which
+/// may be cut over those of ExpertRanks::tensor. The output of a token is the sum over its experts, each multiplied by
+/// its gate.
+/// The router's weight is dense. With top_k above 1 the gates of a token add up to 1. Experts' parameters are held by
+/// data parallelism of their own (ModelOptions::expert_mesh), along axes "ep" and "etp" of that mesh.
+/// Shape:  x, out [own rows, width].
+/// Errors: as Router and make_dispatcher. InvalidArgument for several tensor-parallel ranks without sequence
+///         parallelism: they would send the same tokens.
+/// Cost:   as the Dispatcher, forward and backward. Memory for the rows that come to this rank's experts, which depends
+///         on the router's choices.
+/// Source: Shazeer et al., arXiv 1701.06538.
+template <class T>
+class SINEW_API ExpertsModule final : public Module<T> {
+ public:
+  /// Lifetime: the communicators of `ranks` outlive it.
+  ExpertsModule(const LayerGroup& group, const ExpertRanks& ranks, const ExpertsShape& shape);
+
+  std::int64_t in_elements() const override { return own_rows_ * shape_.width; }
+  std::int64_t out_elements() const override { return in_elements(); }
+  void declare(ParameterList& list) override;
+  void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
+  void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
+
+ private:
+  /// The router's decision, and the way of the tokens by it.
+  struct Decision {
+    Routed<T> routed;
+    std::unique_ptr<Dispatch<T>> way;
+  };
+
+  std::int64_t inner() const noexcept { return inner_.count(); }
+  /// One of the ranks that share an expert adds the bias of its second layer.
+  bool adds_bias() const noexcept { return inner_.first == 0; }
+  template <class F>
+  void for_each_expert(const Dispatch<T>& way, const Rows& experts, const F& f) const;
+  void first_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* in, T* up) const;
+  void second_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* bent, T* out) const;
+
+  ExpertsShape shape_;
+  LayerGroup group_;
+  Rows experts_, inner_;  // of this rank
+  int expert_ranks_, tensor_ranks_;
+  std::int64_t own_rows_;
+  Router<T> router_;
+  std::unique_ptr<Dispatcher<T>> dispatcher_;
+  std::int32_t router_weight_ = 0, up_ = 0, up_bias_ = 0, down_ = 0, down_bias_ = 0;
+};
+
+extern template class ExpertsModule<float>;
+extern template class ExpertsModule<double>;
+
+}  // namespace sinew::parallel
