@@ -54,10 +54,10 @@ SINEW_API PipelineSchedule looped_breadth_first(std::int32_t ranks, std::int32_t
 /// Source: ZB-H1 of Qi et al., arXiv 2401.10241.
 SINEW_API PipelineSchedule zero_bubble_h1(std::int32_t ranks, std::int32_t micro_batches);
 
-/// Two stages on each rank, placed in a V: the last stage is on the rank of the first. Backward passes are in two parts.
-/// The rank whose two stages follow each other sends nothing between them.
-/// Shape:  V-shaped. Any number of microbatches. For m < 2p-1 the order is that of 2p-1 microbatches, without the passes
-///         of those that do not exist.
+/// Two stages on each rank, placed in a V: the last stage is on the rank of the first. Backward passes are in two
+/// parts. The rank whose two stages follow each other sends nothing between them.
+/// Shape:  V-shaped. Any number of microbatches. For m < 2p-1 the order is that of 2p-1 microbatches, without the
+///         passes of those that do not exist.
 /// Cost:   times are of one stage, which is half of a rank's layers. If m >= 2p-1 and F = I = W, a rank idles nowhere
 ///         between its first and its last action. Rank r begins after r forward passes, so that every rank idles for
 ///         (p-1) F of the whole step. For other times with 2W >= M, where M = max(F, I), every rank idles for
@@ -67,10 +67,10 @@ SINEW_API PipelineSchedule zero_bubble_h1(std::int32_t ranks, std::int32_t micro
 SINEW_API PipelineSchedule zero_bubble_v(std::int32_t ranks, std::int32_t micro_batches);
 
 /// Two stages on each rank as in zero_bubble_v. Most forward passes are followed by a backward pass of the rank's other
-/// stage. overlap_pairs() of the room `verify` lists these pairs. In a pair, messages of one pass, such as the
-/// all-to-all of experts, can travel while the other pass computes.
-/// Shape:  V-shaped. Any number of microbatches. The published order needs 2p or more. For fewer, the order is that of 2p
-///         microbatches, without the passes of those that do not exist.
+/// stage. overlap_pairs() of the room `verify` lists these pairs. In a pair, the all-to-all of experts of one pass can
+/// travel while the other pass computes.
+/// Shape:  V-shaped. Any number of microbatches. The published order needs 2p or more. For fewer, the order is that of
+///         2p microbatches, without the passes of those that do not exist.
 /// Cost:   times are of one stage; B = I + W, and a pair takes F&B. If m >= 2p, F <= I and W <= I, some rank idles for
 ///         (p-1) (F&B + B - 3W) and no rank idles longer. If passes of a pair run one after the other, each when its
 ///         input is there, ranks idle no longer than with F&B = F + B: for (p-1) F if F = I = W. A rank keeps 2p+1 live
@@ -79,7 +79,7 @@ SINEW_API PipelineSchedule zero_bubble_v(std::int32_t ranks, std::int32_t micro_
 ///         stages; the V is the "cut in half" of Sea AI Lab.
 SINEW_API PipelineSchedule dual_pipe_v(std::int32_t ranks, std::int32_t micro_batches);
 
-/// How stages are placed on p ranks.
+/// A placement of stages on p ranks.
 enum class StagePlacement : std::uint8_t {
   Loop,  ///< stage s on rank s mod p
   V,     ///< stages r and 2p-1-r on rank r
@@ -110,8 +110,8 @@ SINEW_API const NamedGenerator* find_generator(std::string_view name) noexcept;
 
 /// The schedule of the generator with that name. Without `virtual_stages`, a rank has as few stages as the generator
 /// allows.
-/// Errors: InvalidArgument that lists all names if no generator has that name. InvalidArgument if the generator does not
-///         have that number of stages on each rank.
+/// Errors: InvalidArgument that lists all names if no generator has that name. InvalidArgument if the generator does
+///         not have that number of stages on each rank.
 SINEW_API PipelineSchedule make_schedule(std::string_view name, std::int32_t ranks, std::int32_t micro_batches,
                                          std::optional<std::int32_t> virtual_stages = std::nullopt);
 

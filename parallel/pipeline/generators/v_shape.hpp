@@ -13,8 +13,8 @@
 
 namespace sinew::parallel {
 
-/// The two stages of a rank of a V-shaped pipeline of p ranks. The microbatches pass the first stages of ranks 0 to p-1,
-/// then the second stages of ranks p-1 to 0.
+/// The two stages of a rank of a V-shaped pipeline of p ranks. The microbatches pass the first stages of ranks 0 to
+/// p-1, then the second stages of ranks p-1 to 0.
 enum class Arm : std::uint8_t {
   Down,  ///< stage r of rank r
   Up,    ///< stage 2p-1-r of rank r
@@ -47,9 +47,9 @@ class VShapeRank {
     waiting_[at(arm)].pop_front();
   }
 
-  /// How many forward passes of the arm were taken, with those that were left out.
+  /// The number of forward passes of the arm so far, with those that were left out.
   std::int32_t forwards(Arm arm) const noexcept { return forward_[at(arm)]; }
-  /// How many weight gradients of the arm are still missing.
+  /// The number of weight gradients of the arm that are still missing.
   std::int32_t missing_weight_gradients(Arm arm) const noexcept {
     return static_cast<std::int32_t>(waiting_[at(arm)].size());
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 // Proves that a schedule is right. The room knows the messages of a schedule, what each action waits for, cycles of
-// waiting actions, live activations, and passes that may overlap. It may include the room `schedule`.
+// waiting actions, and live activations. It also finds passes that may overlap. It may include the room `schedule`.
 
 #include <cstdint>
 #include <optional>

@@ -70,6 +70,8 @@ LiveStages live_stages(const ScheduleShape& s) {
   if (s.name == "looped-bfs") return {by_rank(p, [&](std::int32_t) { return v * m; }), m};
   if (s.name == "interleaved" && m % p == 0)
     return {by_rank(p, [&](std::int32_t r) { return std::min(v * m, 2 * (p - 1 - r) + (v - 1) * p + 1); })};
+  if (s.name == "zb-v" && m >= 2 * p - 1) return {by_rank(p, [&](std::int32_t) { return 2 * p; })};
+  if (s.name == "dualpipev" && m >= 2 * p) return {by_rank(p, [&](std::int32_t) { return 2 * p + 1; })};
   return counted(schedule_of_shape(s));
 }
 

@@ -21,7 +21,8 @@ struct ScheduleShape {
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
-/// The rank that has a stage of a configuration. A schedule that has no generator places its stages in a loop.
+/// The rank that has a stage of a configuration. If no generator has the name of the schedule, stages are placed in a
+/// loop.
 SINEW_API std::int32_t rank_of_stage(const JobConfig& config, std::int32_t stage);
 
 /// The most that is kept at a time between forward and backward passes.
@@ -32,7 +33,7 @@ struct LiveStages {
   friend bool operator==(const LiveStages&, const LiveStages&) = default;
 };
 
-/// How a generator places its stages. A name that no generator has: in a loop.
+/// The placement of stages of a generator. Loop if no generator has that name.
 SINEW_API StagePlacement placement_of(std::string_view name) noexcept;
 
 /// Cost: the count of the schedule's actions. For generators for which tests show that a formula has the same result,
