@@ -28,7 +28,7 @@ struct Weights {
   }
 };
 
-/// The blocks [first, last) of the model, with their dimensions cut along the axis `cut`. An empty `cut`: whole tensors.
+/// The blocks [first, last) of the model, cut along the axis `cut`. An empty `cut`: whole tensors.
 Weights weights_of(int first, int last, sinew::DType dtype, const sp::Factorisation& mesh, int rank,
                    const std::string& cut) {
   const auto placed = [&](int dim) {

@@ -23,7 +23,7 @@ struct Members {
 };
 
 /// A key-value store at which members meet, served by one process: a member, or any other one.
-/// Lifetime: needed until all members have made their World. What they have made goes on without it.
+/// Lifetime: it must live until all members have made their World. The World goes on without it.
 /// Thread:   any. It has a thread of its own.
 class SINEW_API MemberStore {
  public:

@@ -3,6 +3,7 @@
 #include <bit>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,22 +14,19 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
-#include <sinew/parallel/checkpoint/carry_requests.hpp>
 #include <sinew/parallel/checkpoint/index/index.hpp>
 #include <sinew/parallel/common/all_or_none.hpp>
-#include <sinew/parallel/mesh/agreement.hpp>
+#include <sinew/parallel/reshard/execution.hpp>
+#include <sinew/parallel/reshard/gathered_facts.hpp>
+#include <sinew/parallel/reshard/plan.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-std::string description_of(std::span<const CheckpointPart> parts) {
-  std::vector<PartDescription> all;
-  for (const CheckpointPart& part : parts) {
-    require_valid(part);
-    all.push_back({part.item, part.extent});
-  }
-  return to_text(all);
-}
+/// The label of carry_over's calls in errors.
+constexpr const char* kCarryLabel = "carry over";
+constexpr std::uint32_t kCarryTag = 0x43525259;
+constexpr std::size_t kCarryBytes = std::size_t{64} << 20;
 
 /// Steps that anybody holds, the newest first.
 std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>& of_ranks) {
@@ -61,9 +59,10 @@ struct AllHeld {
   std::vector<std::vector<PartDescription>> parts;
 
   AllHeld(CallGroup all, const HeldState& held) {
-    std::string mine;
-    on_all_or_none(all, kCarryLabel,
-                   [&] { mine = description_of(held.step >= 0 ? held.parts : std::span<const CheckpointPart>{}); });
+    const auto mine = held.step >= 0 ? held.parts : std::span<const CheckpointPart>{};
+    on_all_or_none(all, kCarryLabel, [&] {
+      for (const CheckpointPart& part : mine) require_valid(part);
+    });
     std::vector<std::int64_t> numbers(kHeldNumbers * static_cast<std::size_t>(all->size()));
     const HeldNumbers own = numbers_of(held);
     all->all_gather(own, numbers, all.options(kCarryLabel)).get();
@@ -71,8 +70,16 @@ struct AllHeld {
       states.push_back(carried_from(std::span(numbers).subspan(i).first<kHeldNumbers>()));
       steps.push_back(states.back().step);
     }
-    for (const std::string& text : texts_of_all(all, mine, all.options(kCarryLabel)))
-      parts.push_back(descriptions_from_text(text));
+    parts = gather_parts(all, mine, kCarryLabel);
+  }
+
+  /// The facts of the ranks whose state is of this step. All other ranks hold nothing.
+  std::vector<ReshardFacts> facts_at(std::int64_t step, const std::vector<std::vector<PartDescription>>& wanted,
+                                     const std::vector<int>& hosts) const {
+    std::vector<ReshardFacts> facts;
+    for (std::size_t r = 0; r < parts.size(); ++r)
+      facts.push_back({hosts[r], steps[r] == step ? parts[r] : std::vector<PartDescription>{}, wanted[r]});
+    return facts;
   }
 
   /// Returns whether the ranks that stay hold all elements, at this step, of every item of which any rank has a part.
@@ -100,6 +107,23 @@ struct AllHeld {
   }
 };
 
+/// A state is carried as it is: unlike reshard(), carry_over() converts nothing.
+void require_equal_dtypes(const std::vector<ReshardFacts>& facts) {
+  std::map<std::string_view, std::pair<std::size_t, const CheckpointItem*>> held;
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    for (const PartDescription& part : facts[r].held) held.try_emplace(part.item.name, r, &part.item);
+  }
+  for (std::size_t r = 0; r < facts.size(); ++r) {
+    for (const PartDescription& part : facts[r].wanted) {
+      const auto holder = held.find(part.item.name);
+      if (holder == held.end() || *holder->second.second == part.item) continue;
+      throw Error(Code::InvalidArgument,
+                  fmt::format("{}: rank {} holds {}, rank {} wants {}; expected the same", kCarryLabel,
+                              holder->second.first, holder->second.second->to_string(), r, part.item.to_string()));
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std::span<const CheckpointPart> wanted) {
@@ -107,14 +131,20 @@ std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std
     for (const CheckpointPart& part : wanted) require_valid(part);
   });
   const AllHeld of_all(all, held);
+  const std::vector<std::vector<PartDescription>> wanted_by_all = gather_parts(all, wanted, kCarryLabel);
+  const std::vector<int> hosts = gather_hosts(all, kCarryLabel);
   for (const std::int64_t step : steps_in(of_all.steps)) {
-    CarryRequests requests;
-    on_all_or_none(all, kCarryLabel,
-                   [&] { requests = carry_requests(all->rank(), of_all.parts, of_all.steps, step, wanted); });
-    std::array<std::int32_t, 1> is_whole{requests.is_whole ? 1 : 0};
-    all->all_reduce(is_whole, ReduceOp::Min, all.options(kCarryLabel)).get();
-    if (is_whole[0] == 0) continue;
-    fulfil(all, requests, held.parts);
+    const std::vector<ReshardFacts> facts = of_all.facts_at(step, wanted_by_all, hosts);
+    require_equal_dtypes(facts);
+    if (!are_held(facts)) continue;
+    const auto mine = held.step == step ? held.parts : std::span<const CheckpointPart>{};
+    ReshardPlan plan = plan_reshard(facts, kCarryBytes);
+    std::optional<ReshardExecution> execution;
+    on_all_or_none(all, kCarryLabel, [&] {  // a rank may have too little memory
+      execution.emplace(all, std::move(plan), mine, wanted,
+                        ReshardExecutionOptions{.keep_old = false, .tag = kCarryTag, .label = kCarryLabel});
+    });
+    execution->run();
     const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
     return of_all.states[static_cast<std::size_t>(holder)];
   }

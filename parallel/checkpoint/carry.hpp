@@ -31,11 +31,11 @@ struct CarriedState {
 /// The state is that of the newest step of which the ranks together hold everything. If there is no such step, the
 /// result is empty and the wanted buffers are unchanged. It is for ranks that survived others: some of them may have
 /// ended a step that others have not, so their states may be of two steps.
-/// Collective. No wanted buffer may be one that is held.
+/// Collective. No wanted buffer may be one that is held. Parts that one rank wants have no element in common.
 /// Errors: InvalidArgument on all ranks alike, with the first rank that has a fault: a part that require_valid()
 ///         refuses, or an item whose held and wanted shapes or element types differ.
-/// Cost:   elements that a rank itself holds are copied. Each other element comes from one rank that has it. Each rank
-///         gets a text of the parts of all ranks. 64 MiB of memory.
+/// Cost:   that of reshard() without `keep_old`: elements that a rank itself holds are copied, and each other element
+///         comes from one rank that has it. Each rank gets a text of the parts of all ranks. 64 MiB of memory.
 SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
@@ -121,6 +122,24 @@ class Sorter {
   std::vector<ElementClass> classes_;
 };
 
+/// The elements that any of the parts has, in the fewest runs.
+std::vector<ElementRun> united_runs(const std::vector<OwnedPart>& parts) {
+  std::vector<ElementRun> runs, united;
+  for (const OwnedPart& owned : parts) {
+    const std::vector<ElementRun> more = runs_of(owned.part->item, owned.part->extent);
+    runs.insert(runs.end(), more.begin(), more.end());
+  }
+  std::ranges::sort(runs, {}, &ElementRun::first);
+  for (const ElementRun& run : runs) {
+    if (!united.empty() && run.first <= united.back().last) {
+      united.back().last = std::max(united.back().last, run.last);
+    } else {
+      united.push_back(run);
+    }
+  }
+  return united;
+}
+
 /// An item that two ranks describe differently.
 [[noreturn]] void throw_conflict(const OwnedPart& a, const char* a_does, const OwnedPart& b, const char* b_does,
                                  std::string_view expected) {
@@ -179,6 +198,21 @@ std::vector<CheckpointItem> items_of(const std::vector<ReshardFacts>& of_ranks) 
   std::vector<CheckpointItem> all;
   for (auto& [name, item] : items) all.push_back(std::move(item));
   return all;
+}
+
+bool are_held(const std::vector<ReshardFacts>& of_ranks) {
+  static_cast<void>(items_of(of_ranks));  // for its checks
+  const PartsByItem held = parts_by_item(of_ranks, &ReshardFacts::held);
+  for (const auto& [name, wanted] : parts_by_item(of_ranks, &ReshardFacts::wanted)) {
+    const auto holders = held.find(name);
+    const std::vector<ElementRun> have =
+        holders == held.end() ? std::vector<ElementRun>{} : united_runs(holders->second);
+    for (const ElementRun& run : united_runs(wanted)) {
+      const auto after = std::ranges::upper_bound(have, run.first, {}, &ElementRun::first);
+      if (after == have.begin() || std::prev(after)->last < run.last) return false;
+    }
+  }
+  return true;
 }
 
 std::vector<ElementClass> classes_of(const std::vector<ReshardFacts>& of_ranks,

@@ -17,8 +17,12 @@ ReshardExecution::ReshardExecution(CallGroup all, ReshardPlan plan, std::span<co
   sources_ = PartMemory(plan_.items, held, from);
   targets_ = PartMemory(plan_.items, wanted_, to);
   rounds_.resize(at(plan_.rounds));
-  for (const ReshardMessage& message : plan_.messages) {
-    if (message.from == all_->rank() || message.to == all_->rank()) rounds_[at(message.round)].push_back(&message);
+  for (ReshardMessage& message : plan_.messages) {
+    if (message.from == all_->rank() || message.to == all_->rank()) {
+      rounds_[at(message.round)].push_back(&message);
+    } else {
+      message.segments = {};
+    }
   }
   for (std::size_t round = 0; round < rounds_.size(); ++round) {
     std::size_t bytes = 0;

@@ -33,6 +33,7 @@ class ReshardExecution {
   /// As Resharder::run(). Collective.
   void run();
 
+  /// The plan, without the segments of other ranks' messages.
   const ReshardPlan& plan() const noexcept { return plan_; }
   /// As Resharder::memory_bytes().
   std::size_t memory_bytes() const noexcept;

@@ -72,10 +72,14 @@ struct ReshardPlan {
 /// `bytes_in_flight`: the most bytes of messages that a rank sends and receives in any two rounds that follow each
 /// other.
 /// The same facts give the same plan on all ranks.
-/// Errors: InvalidArgument that names the item and the ranks. It is thrown for an item of two shapes, for an item that is
-///         held in two dtypes, and for two dtypes that cannot be converted. It is thrown for elements that one rank
+/// Errors: InvalidArgument that names the item and the ranks. It is thrown for an item of two shapes, for an item that
+///         is held in two dtypes, and for two dtypes that cannot be converted. It is thrown for elements that one rank
 ///         wants twice or that nobody holds. Also for fewer than 4,096 bytes in flight, and as require_valid().
 SINEW_API ReshardPlan plan_reshard(const std::vector<ReshardFacts>& of_ranks, std::size_t bytes_in_flight);
+
+/// Returns whether the ranks together hold all elements that any rank wants.
+/// Errors: as plan_reshard(), except for elements that nobody holds or that a rank wants twice.
+SINEW_API bool are_held(const std::vector<ReshardFacts>& of_ranks);
 
 /// The dtype in which elements travel that are held in one dtype and wanted in another. Two dtypes of floating point
 /// can be converted into each other, and each dtype into itself.

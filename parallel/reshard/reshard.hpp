@@ -2,7 +2,8 @@
 
 // Moves tensors between two layouts without files. Some ranks hold parts of items, and the same or other ranks want
 // other parts of them. The room plans which rank sends which elements to whom, and runs the plan by messages. It may
-// include `checkpoint/index` for items and parts, `placement` for tensors on a mesh, `mesh` for agreements, and `common`.
+// include `checkpoint/index` for items and parts, `placement` for tensors on a mesh, `mesh` for agreements, and
+// `common`.
 
 #include <cstddef>
 #include <cstdint>
@@ -53,12 +54,12 @@ class SINEW_API Resharder {
   ~Resharder();
 
   /// Fills the wanted parts with the values that the held parts have now. Collective.
-  /// Errors: those of messages. PeerLost names the rank that died. With `keep_old`, the wanted buffers of each rank then
+  /// Errors: those of messages. PeerLost names the rank that died. With `keep_old`, the wanted buffers of a rank then
   ///         have all of their old values. If the rank died in the last call, a barrier, they may have all new ones.
   /// Cost:   the messages of the plan. With `keep_old` also a barrier and a copy of the wanted parts.
   void run();
 
-  /// The plan is equal on all ranks.
+  /// The plan is equal on all ranks, except that each rank keeps only the segments of its own messages.
   const ReshardPlan& plan() const noexcept;
   /// The bytes of memory that this rank holds for messages and for `keep_old`.
   std::size_t memory_bytes() const noexcept;

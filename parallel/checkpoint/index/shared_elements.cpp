@@ -20,18 +20,4 @@ std::vector<SharedElements> shared_elements(const std::vector<ElementRun>& store
   return all;
 }
 
-std::vector<ElementRun> without(const std::vector<ElementRun>& wanted, const std::vector<SharedElements>& shared) {
-  std::vector<ElementRun> left;
-  auto s = shared.begin();
-  for (ElementRun run : wanted) {
-    for (; s != shared.end() && s->wanted_at < run.at + run.last - run.first; ++s) {
-      const std::int64_t before = s->wanted_at - run.at;
-      if (before > 0) left.push_back({run.first, run.first + before, run.at});
-      run = {run.first + before + s->count, run.last, s->wanted_at + s->count};
-    }
-    if (run.first < run.last) left.push_back(run);
-  }
-  return left;
-}
-
 }  // namespace sinew::parallel

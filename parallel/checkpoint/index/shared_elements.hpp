@@ -17,7 +17,4 @@ struct SharedElements {
 std::vector<SharedElements> shared_elements(const std::vector<ElementRun>& stored,
                                             const std::vector<ElementRun>& wanted);
 
-/// The runs of `wanted` without the shared elements.
-std::vector<ElementRun> without(const std::vector<ElementRun>& wanted, const std::vector<SharedElements>& shared);
-
 }  // namespace sinew::parallel

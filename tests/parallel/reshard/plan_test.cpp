@@ -287,6 +287,20 @@ TEST(ReshardPlan, NamesWhatCannotBe) {
   EXPECT_THAT(fault(all, {}, all, 4095), HasSubstr("4095 bytes in flight, expected at least 4096"));
 }
 
+TEST(ReshardPlan, KnowsWhetherAllIsHeld) {
+  const CheckpointItem w{"w", DType::F32, {4, 8}};
+  const auto held = [&](std::int64_t first, std::int64_t last) {
+    return are_held({{0, {{w, range_of(w, 0, 14)}}, {}},
+                     {0, {{w, range_of(w, first, last)}}, {}},
+                     {0, {}, {{w, box_of({{0, 2}, {4, 6}})}}}});
+  };
+  EXPECT_TRUE(held(12, 30));
+  EXPECT_TRUE(held(18, 30));  // nobody wants elements 14 to 17
+  EXPECT_FALSE(held(14, 29));
+  EXPECT_FALSE(held(19, 30));
+  EXPECT_FALSE(are_held({{0, {}, {{w, whole_of(w)}}}}));
+}
+
 TEST(ReshardPlan, IsEmpty_WhereNobodyWantsAnything) {
   const CheckpointItem w{"w", DType::F32, {4, 8}};
   const ReshardPlan plan = plan_reshard({{0, {{w, whole_of(w)}}, {}}, {1, {}, {}}}, kBudget);

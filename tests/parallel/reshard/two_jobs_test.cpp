@@ -75,10 +75,21 @@ float sum_of_ones(World& world) {
   return sum[0];
 }
 
+/// The rank that dies waits until all others are ready for it.
+void die_when_all_are_ready(Communicator& all) {
+  for (int r = 0; r < all.size(); ++r) {
+    std::array<int, 1> ready{};
+    if (r != all.rank()) all.recv(ready, r).get();
+  }
+  std::raise(SIGKILL);
+}
+
 /// A call that a lost rank ends.
 void require_lost(Communicator& all, int rank) {
   Error end(Code::Ok, "no error");
   try {
+    const std::array<int, 1> ready{1};
+    all.send(ready, rank).get();
     all.barrier().get();
   } catch (const Error& e) {
     end = e;
@@ -96,8 +107,7 @@ void trainer(int rank, std::uint16_t port, const std::vector<std::string>& all, 
   World both = world_of("both", all, self, port);
   reshard(both.communicator(), {&weights.part, 1}, {});
   require(sum_of_ones(job) == 2, "the job's own World");
-  both.communicator().barrier().get();
-  if (rank == 1) std::raise(SIGKILL);
+  if (rank == 1) die_when_all_are_ready(both.communicator());
   require_lost(both.communicator(), 1);
   World alone = job.shrink();
   require(alone.size() == 1, "the survivors of this job");
@@ -116,7 +126,6 @@ void inference(int rank, std::uint16_t port, const std::vector<std::string>& all
   World both = world_of("both", all, self, port);
   reshard(both.communicator(), {}, {&weights.part, 1});
   require(weights.are_of(1), "the weights of step 1");
-  both.communicator().barrier().get();
   require_lost(both.communicator(), 1);
   require(weights.are_of(1), "the weights stay");
   require(sum_of_ones(job) == 3, "this job goes on");
