@@ -19,8 +19,8 @@ namespace {
 namespace sp = sinew::parallel;
 
 sinew::Members members_of(const std::vector<std::string>& arguments, int rank) {
-  sinew::Members members{"weights", {}, arguments[0] + " " + std::to_string(rank), arguments[3],
-                         sinew::secret_from_file(arguments[4])};
+  sinew::Members members{
+      "weights", {}, arguments[0] + " " + std::to_string(rank), arguments[3], sinew::secret_from_file(arguments[4])};
   for (int r = 0; r < std::stoi(arguments[1]); ++r) members.list.push_back("trainer " + std::to_string(r));
   for (int r = 0; r < std::stoi(arguments[2]); ++r) members.list.push_back("inference " + std::to_string(r));
   return members;
@@ -36,8 +36,8 @@ void run(const std::vector<std::string>& arguments) {
   std::unique_ptr<sinew::MemberStore> store;
   if (trains && job.rank() == 0) {
     const auto port = static_cast<std::uint16_t>(std::stoi(members.store.substr(members.store.rfind(':') + 1)));
-    store = std::make_unique<sinew::MemberStore>(members.name, static_cast<int>(members.list.size()), members.secret,
-                                                 port);
+    store =
+        std::make_unique<sinew::MemberStore>(members.name, static_cast<int>(members.list.size()), members.secret, port);
   }
   sinew::WorldOptions options;
   options.secret = members.secret;
@@ -46,7 +46,8 @@ void run(const std::vector<std::string>& arguments) {
   // Rows of the trainer's ranks become columns of the inference ranks.
   const sp::Factorisation mesh({{"tp", job.size()}});
   const std::int64_t rows = std::stoll(arguments[5]) * 250;
-  sp::Tensor weight{{"w", sinew::DType::F32, {rows, 1000}, sp::Placements({{"tp", sp::Shard{trains ? 0 : 1, {}}}})}, {}};
+  sp::Tensor weight{{"w", sinew::DType::F32, {rows, 1000}, sp::Placements({{"tp", sp::Shard{trains ? 0 : 1, {}}}})},
+                    {}};
   std::vector<float> values(sp::local_bytes(weight, mesh, job.rank()) / sizeof(float));
   weight.buffer = {reinterpret_cast<std::byte*>(values.data()), values.size() * sizeof(float)};
   const std::vector<sp::CheckpointPart> mine{sp::placed_part(weight, mesh, job.rank())}, none;
