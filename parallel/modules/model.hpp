@@ -22,8 +22,8 @@ struct ModelOptions {
   std::string spread{};
   /// Sums by default, so that the optimizer gets the mean over all samples, however many a rank has.
   DataParallelOptions data{.gradients = ReduceOp::Sum};
-  /// If modules have experts: the mesh on which experts are spread ("ep") and cut ("etp"), and the row along the axis of
-  /// their copies, such as data_row("zero1", {"edp"}).
+  /// If modules have experts: the mesh on which experts are spread ("ep") and cut ("etp"). expert_row is the row along
+  /// the axis of their copies, such as data_row("zero1", {"edp"}).
   Mesh* expert_mesh = nullptr;
   DataRow expert_row{};
 };
