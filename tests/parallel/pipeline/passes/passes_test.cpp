@@ -140,7 +140,7 @@ TEST(ForwardOnly, OfEverySchedule_IsProved) {
   for (const NamedGenerator& g : generators()) {
     for (const std::int32_t ranks : {1, 2, 3, 5}) {
       for (const std::int32_t micro_batches : {1, 4, 7}) {
-        const PipelineSchedule schedule = g.make(ranks, micro_batches, g.has_virtual_stages ? 2 : 1);
+        const PipelineSchedule schedule = g.make(ranks, micro_batches, g.virtual_stages(2));
         for (const PipelineSchedule& half :
              {forward_only(with_messages(schedule)), with_messages(forward_only(schedule)),
               forward_only(with_sharding(with_messages(schedule), 1))}) {
