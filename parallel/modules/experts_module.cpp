@@ -32,6 +32,11 @@ ExpertsShape checked(ExpertsShape shape, const LayerGroup& group) {
   return shape;
 }
 
+ExpertRanks or_alone(ExpertRanks ranks, Communicator& alone) {
+  if (ranks.experts == nullptr) ranks.experts = &alone;
+  return ranks;
+}
+
 /// Sizes of a matrix product of rows [rows, columns] with a matrix as stored.
 Product product(bool a_transposed, bool b_transposed, std::int64_t m, std::int64_t n, std::int64_t k) {
   return {.a_transposed = a_transposed,
@@ -55,12 +60,13 @@ ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& rank
       expert_ranks_(place_in(ranks.experts).ranks),
       tensor_ranks_(place_in(ranks.tensor).ranks),
       own_rows_(group.sequence_parallel ? even_part(GroupPlace(*group.tensor), shape.rows).count() : shape.rows),
+      alone_(std::make_unique<Communicator>()),
       router_({.name = shape.name + ".router",
                .experts = shape.experts,
                .top_k = shape.top_k,
                .score = shape.score,
                .normalised = shape.top_k > 1}),
-      dispatcher_(make_dispatcher<T>(shape.dispatch, ranks,
+      dispatcher_(make_dispatcher<T>(shape.dispatch, or_alone(ranks, *alone_),
                                      {.name = shape.name,
                                       .experts = shape.experts,
                                       .top_k = shape.top_k,

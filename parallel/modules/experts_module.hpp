@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 #include <sinew/parallel/expert/router.hpp>
@@ -39,6 +40,7 @@ struct ExpertsShape {
 template <class T>
 class SINEW_API ExpertsModule final : public Module<T> {
  public:
+  /// ranks: null for `experts` means that this rank has all experts.
   /// Lifetime: the communicators of `ranks` outlive it.
   ExpertsModule(const LayerGroup& group, const ExpertRanks& ranks, const ExpertsShape& shape);
 
@@ -69,6 +71,7 @@ class SINEW_API ExpertsModule final : public Module<T> {
   Rows experts_, inner_;  // of this rank
   int expert_ranks_, tensor_ranks_;
   std::int64_t own_rows_;
+  std::unique_ptr<Communicator> alone_;  // in the place of ExpertRanks::experts, if that is null
   Router<T> router_;
   std::unique_ptr<Dispatcher<T>> dispatcher_;
   std::int32_t router_weight_ = 0, up_ = 0, up_bias_ = 0, down_ = 0, down_bias_ = 0;
