@@ -42,10 +42,11 @@ OpenedBlas open_blas(const std::string& wanted) {
       return {name, handle};
     }
   }
-  throw Error(Code::Unavailable,
-              fmt::format("HostBlas: no BLAS library with a C interface was found; expected {}, for example of the "
-                          "Debian package libopenblas0: {}",
-                          wanted.empty() ? "one that the loader finds" : wanted, fmt::join(reasons, "; ")));
+  throw Error(
+      Code::Unavailable,
+      fmt::format("HostBlas: no BLAS library with a C interface was found; expected {}: {}",
+                  wanted.empty() ? "one that the loader finds, for example of the Debian package libopenblas0" : wanted,
+                  fmt::join(reasons, "; ")));
 }
 
 int transposition(bool is_transposed) noexcept { return is_transposed ? kTransposed : kAsStored; }

@@ -61,8 +61,11 @@ std::vector<std::string> Mesh::groups() const {
 Communicator& Mesh::along(std::string_view axes) {
   const auto found = groups_.find(shape_.in_order(axes));
   if (found != groups_.end()) return *found->second;
-  throw Error(Code::InvalidArgument, fmt::format("mesh of {}: no group along '{}' has been made; there are {}",
-                                                 shape_.to_string(), axes, fmt::join(groups(), ", ")));
+  throw Error(
+      Code::InvalidArgument,
+      fmt::format("mesh of {}: no group along '{}' has been made; there are {}; the constructor makes those that "
+                  "its argument `groups` names",
+                  shape_.to_string(), axes, fmt::join(groups(), ", ")));
 }
 
 }  // namespace sinew::parallel

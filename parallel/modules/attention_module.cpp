@@ -48,8 +48,18 @@ int context_rank(const ContextGroup& context) {
          GroupPlace(*context.head_sharers).rank;
 }
 
+void require_positions_of(const AttentionShape& shape, const ContextGroup& context) {
+  const int ranks = GroupPlace(*context.ring).ranks * GroupPlace(*context.head_sharers).ranks;
+  if (shape.positions.ranks() != ranks)
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("attention '{}': positions are cut over {} ranks, expected {}, those of both context groups",
+                    shape.name, shape.positions.ranks(), ranks));
+}
+
 LinearShape linear_shape(const AttentionShape& shape, const LayerGroup& group, const ContextGroup& context,
                          const std::string& name) {
+  require_positions_of(shape, context);
   LinearShape of{.name = shape.name + name, .rows = shape.sequences * shape.positions.tokens(context_rank(context))};
   of.inputs = of.outputs = shape.width;
   of.sequence_parallel = group.sequence_parallel;

@@ -30,7 +30,7 @@ struct ContextGroup {
 };
 
 /// Attention of several heads: projections to queries, keys and values, attention over sequences that ranks may share,
-/// and the projection behind it. Heads are cut over the tensor-parallel ranks, any number of them.
+/// and the projection behind it. Heads are cut over the tensor-parallel ranks. Each rank has one head or more.
 /// Shape:  x, out [own rows, width]; rows are sequences * the positions of this rank.
 /// Errors: as cut_heads, ContextAttention and the linear layers. InvalidArgument for a width that is no multiple of the
 ///         heads.
@@ -49,7 +49,7 @@ class SINEW_API AttentionModule final : public Module<T> {
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
 
  private:
-  /// Outputs of one parameter: rows [first, first + outputs.count()) of it.
+  /// Outputs of one parameter: outputs[i] of qkv_ are made by the rows of the parameter from at[i] on.
   struct Projection {
     std::int32_t weight = -1, bias = -1;
     std::int64_t rows = 0;           // of the parameter on this rank

@@ -113,7 +113,9 @@ template <class T>
 void Recomputed<T>::make_again(Pass<T>& pass, const T* x, Kept<T>& kept) {
   kept.parts.resize(1);
   const PooledArray<T> out = pass.take(out_elements());
+  const TokenLoss loss = pass.loss;  // which has the module's part already
   module_->forward(pass, x, kept.parts[0], out.data());
+  pass.loss = loss;
 }
 
 template <class T>
@@ -138,9 +140,9 @@ void Recomputed<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* 
 template <class T>
 void Unit<T>::declare(ParameterList& list) {
   const std::size_t dense = list.dense().parameters.size(), experts = list.experts().parameters.size();
-  const std::string outer = list.set_unit(name_);
+  list.begin_unit(name_);
   module_->declare(list);
-  list.set_unit(outer);
+  list.end_unit();
   has_dense_ = list.dense().parameters.size() > dense;
   has_experts_ = list.experts().parameters.size() > experts;
 }

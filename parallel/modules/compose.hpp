@@ -48,8 +48,8 @@ class SINEW_API Residual final : public Module<T> {
   ModulePtr<T> module_;
 };
 
-/// Keeps nothing but its input. The backward pass makes everything else again, by another forward pass. It stands
-/// within a Unit. A Unit within it would be opened twice.
+/// Keeps nothing: its input stays with the caller. The backward pass makes everything else again, by another forward
+/// pass. It stands within a Unit, because rows that gather units refuse to open one twice.
 /// Source: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
 template <class T>
 class SINEW_API Recomputed final : public Module<T> {
@@ -100,7 +100,11 @@ extern template class Recomputed<double>;
 extern template class Unit<float>;
 extern template class Unit<double>;
 
-/// Shorthand: sequence(a, b, c) of modules by value.
+/// Shorthands for modules by value, such as sequence<T>(a, b, c).
+template <class T>
+ModulePtr<T> sequence(std::vector<ModulePtr<T>> modules) {
+  return std::make_unique<Sequence<T>>(std::move(modules));
+}
 template <class T, class... Modules>
 ModulePtr<T> sequence(Modules&&... modules) {
   std::vector<ModulePtr<T>> list;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +16,11 @@ namespace sinew::parallel {
 struct ModelOptions {
   DataRow row{};                 ///< data_row("zero3", {"dp"})
   DType parameter = DType::F32;  ///< f64, f32, bf16 or f16
-  DType gradient = DType::F32;   ///< in which gradients are added up and summed
-  std::uint64_t seed = 1;        ///< of initial values
-  std::string unit = "model";    ///< of parameters of modules outside a Unit
+  /// The dtype in which gradients are added up and summed. {}: f64 for parameters of f64, otherwise f32.
+  std::optional<DType> gradient{};
+  std::uint64_t seed = 1;  ///< of initial values
+  /// The unit of parameters of modules outside a Unit. Model opens it before all other units, and closes it after them.
+  std::string unit = "model";
   /// The axes along which other ranks have other modules: "pp" if the model is a pipeline's. Modules add their own.
   std::string spread{};
   /// Sums by default, so that the optimizer gets the mean over all samples, however many a rank has.
@@ -31,31 +34,36 @@ struct ModelOptions {
 /// Data parallelism of dense parameters, and of experts if modules have them.
 struct ModelParameters {
   std::unique_ptr<DataParallel> dense{}, experts{};
+  bool dense_outside = false, experts_outside = false;  ///< there are parameters outside Units
 };
 
 /// Modules with their parameters, under a row of data parallelism. A step of training:
 ///
-///     model.forward(batch, x, out);             once for each microbatch,
-///     model.backward(dout, dx);                 all but the last one within data().no_sync()
+///     model.forward(batch, x, out);
+///     model.backward(dout, dx);
 ///     auto owned = model.data().finish_backward();
 ///     optimizer.update(owned, scale);
 ///     model.data().updated();
 ///
-/// If the modules have experts, the last three are done for experts() too, with an optimizer of its own.
+/// With several microbatches, the first three are called for each of them, for all but the last within
+/// data().no_sync(). If the modules have experts, the last three are called for experts() too, with an optimizer of its
+/// own.
 /// Shape:    x, out, dx and dout as the module has them. x stays as it is until backward() has ended.
 /// Thread:   the World's.
 /// Lifetime: ends before mesh and World, and before what the modules were made with.
 /// Errors:   the constructor throws as DataParallel, and InvalidArgument if two parameters have one name or if experts
-///           have no mesh. forward() and
-///           backward() throw what the modules throw, and InvalidArgument for backward() without forward().
+///           have no mesh. forward() and backward() throw what the modules throw. backward() throws InvalidArgument
+///           if no forward pass has ended before it, or if that was given up by abandon_step().
 template <class T>
 class SINEW_API Model {
  public:
   Model(Mesh& mesh, ModulePtr<T> module, Allocate allocate, const ModelOptions& options);
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
 
   /// Returns the loss of the modules that have one, such as PredictionModule.
   TokenLoss forward(const MicroBatch& batch, const T* x, T* out);
-  /// loss_scale: Pass::loss_scale. dout and dx may be null if the module makes or takes no elements.
+  /// loss_scale: Pass::loss_scale. dout is null if the module makes no elements, dx if nobody needs it.
   void backward(const T* dout, T* dx, double loss_scale = 1);
   /// A forward pass for which no backward pass follows, within data().forward_only().
   TokenLoss evaluate(const MicroBatch& batch, const T* x, T* out);
@@ -72,12 +80,15 @@ class SINEW_API Model {
   struct Underway {
     Pass<T> pass;
     const T* x;
-    Kept<T> kept;
+    Kept<T> kept{};
+    std::uint64_t number = 0;  // StepProtocol::passes()
   };
+  Pass<T> pass_of(const MicroBatch& batch);
 
   ModulePtr<T> module_;
   ModelParameters parameters_;
   ArrayPool<T> pool_;
+  std::string unit_;
   std::unique_ptr<Underway> underway_;
 };
 

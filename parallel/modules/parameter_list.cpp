@@ -2,6 +2,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/modules/parameter_list.hpp>
@@ -22,9 +23,30 @@ std::int32_t ParameterList::add(Family& family, DataParameter parameter, Initial
   if (std::ranges::find(family.parameters, parameter.path, &DataParameter::path) != family.parameters.end())
     throw Error(Code::InvalidArgument,
                 fmt::format("modules: two parameters are called '{}', expected names that differ", parameter.path));
+  const bool is_part = !parameter.box.first.empty() && !parameter.shape.empty() &&
+                       parameter.box != Box{std::vector<std::int64_t>(parameter.shape.size(), 0), parameter.shape};
+  if (is_part && parameter.spread == like_.spread)
+    throw Error(Code::InvalidArgument,
+                fmt::format("modules: '{}' is a part of a parameter of shape [{}], but is spread along '{}' only; "
+                            "expected the axis along which other ranks have the other parts, too",
+                            parameter.path, fmt::join(parameter.shape, ", "), parameter.spread));
+  if (one_unit_) parameter.unit = like_.unit;
   family.parameters.push_back(std::move(parameter));
   family.rules.push_back(std::move(initial));
   return static_cast<std::int32_t>(family.parameters.size()) - 1;
+}
+
+void ParameterList::begin_unit(const std::string& unit) {
+  if (is_in_unit_)
+    throw Error(Code::InvalidArgument,
+                fmt::format("modules: unit '{}' is within unit '{}', expected one after the other", unit, like_.unit));
+  is_in_unit_ = true;
+  if (!one_unit_) like_.unit = unit;
+}
+
+void ParameterList::end_unit() {
+  is_in_unit_ = false;
+  like_.unit = outer_unit_;
 }
 
 InitialValues ParameterList::Family::initial(std::uint64_t seed) const {

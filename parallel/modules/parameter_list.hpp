@@ -25,15 +25,19 @@ class SINEW_API ParameterList {
  public:
   /// like: dtype, gradient, spread and unit of parameters whose module does not say otherwise. one_unit: all parameters
   /// stay in the unit of `like`, whatever modules say.
-  explicit ParameterList(DataParameter like, bool one_unit = false) : like_(std::move(like)), one_unit_(one_unit) {}
+  explicit ParameterList(DataParameter like, bool one_unit = false)
+      : like_(std::move(like)), outer_unit_(like_.unit), one_unit_(one_unit) {}
 
   /// The record that a module completes: its dtype, gradient, spread and unit.
   const DataParameter& like() const noexcept { return like_; }
-  /// Parameters that are declared from now on belong to this unit. Returns the unit before.
-  std::string set_unit(std::string unit) { return one_unit_ ? like_.unit : std::exchange(like_.unit, std::move(unit)); }
+  /// Parameters that are declared between both calls belong to this unit.
+  /// Errors: InvalidArgument naming both units if one begins within another.
+  void begin_unit(const std::string& unit);
+  void end_unit();
   /// Returns the number of the parameter. Dense parameters and those of experts are held by data parallelism of their
   /// own, because copies of experts are along other axes. The numbers of experts' parameters are negative.
-  /// Errors: InvalidArgument if a parameter of this path was declared before.
+  /// Errors: InvalidArgument if a parameter of this path was declared before. InvalidArgument for a part of a parameter
+  ///         whose spread has no axis beside those of like(): other ranks have the other parts.
   std::int32_t add(DataParameter parameter, InitialRule initial) {
     return add(dense_, std::move(parameter), std::move(initial));
   }
@@ -52,9 +56,11 @@ class SINEW_API ParameterList {
   const Family& experts() const noexcept { return experts_; }
 
  private:
-  static std::int32_t add(Family& family, DataParameter parameter, InitialRule initial);
+  std::int32_t add(Family& family, DataParameter parameter, InitialRule initial);
 
   DataParameter like_;
+  std::string outer_unit_;  // of parameters outside units
+  bool is_in_unit_ = false;
   bool one_unit_;
   Family dense_, experts_;
 };

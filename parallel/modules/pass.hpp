@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -17,11 +18,10 @@
 namespace sinew::parallel {
 
 /// The data of one microbatch, beside the activations that modules hand on.
+/// Lifetime: the arrays stay as they are until the backward pass has ended. In a pipeline, until the step has ended.
 struct MicroBatch {
   std::span<const std::int64_t> tokens{};   ///< for embeddings: all rows of the tensor-parallel group
   std::span<const std::int64_t> targets{};  ///< for predictions, likewise
-  std::uint64_t step = 0;                   ///< of training, for dropout
-  std::int64_t first_row = 0;               ///< the number of the first row in the batch of all ranks, for dropout
 };
 
 /// One pass of one microbatch through modules: its data, and access to parameters and gradients.
@@ -30,10 +30,12 @@ template <class T>
 class SINEW_API Pass {
  public:
   /// experts: data parallelism of experts; null if no module has experts.
-  /// reports: gradients are reported to data parallelism as they are complete, and units are opened and closed as
-  /// modules enter and leave them. false: whoever runs the pass does both, as in a pipeline.
-  Pass(DataParallel& data, DataParallel* experts, ArrayPool<T>& pool, bool reports)
-      : data_(&data), experts_(experts), pool_(&pool), reports_(reports) {}
+  /// reports: gradients are reported to data parallelism as they are complete. Units are opened and closed as modules
+  /// enter and leave them. false: the caller of the pass does both, as in a pipeline.
+  /// counts: calls of ready() are counted there by parameter, unless it is null.
+  Pass(DataParallel& data, DataParallel* experts, ArrayPool<T>& pool, bool reports,
+       std::map<std::int32_t, std::int64_t>* counts = nullptr)
+      : data_(&data), experts_(experts), pool_(&pool), reports_(reports), counts_(counts) {}
 
   MicroBatch batch{};
   TokenLoss loss{};       ///< of the predictions of this pass
@@ -52,10 +54,12 @@ class SINEW_API Pass {
     PooledArray<T> converted_{};  // where the parameter is of another type
   };
   Values values(std::int32_t parameter);
-  /// write(to, beta) writes beta * to + the gradient, for all elements of the parameter on this rank.
+  /// write(to, beta) writes beta * to + the gradient, for all elements of the parameter on this rank. beta is 0 or 1.
+  /// With 0, `to` has no values yet, and must not be read.
   void add_gradient(std::int32_t parameter, const std::function<void(T* to, T beta)>& write);
-  /// The module has added all of the gradient in this pass.
+  /// The module has added all of the gradient in this pass. Called once in a pass for each parameter.
   void ready(std::int32_t parameter) {
+    if (counts_ != nullptr) ++(*counts_)[parameter];
     if (reports_) home(parameter).gradient_ready(number_in(parameter));
   }
 
@@ -86,6 +90,7 @@ class SINEW_API Pass {
   DataParallel* experts_;
   ArrayPool<T>* pool_;
   bool reports_;
+  std::map<std::int32_t, std::int64_t>* counts_;
 };
 
 extern template class Pass<float>;

@@ -26,8 +26,8 @@ struct PipelineEnds {
 };
 
 /// A model whose modules are the stages of a pipeline. The parameters of a rank's stages are one unit, whatever units
-/// the modules have. Where parameters are sharded, the unit is gathered once for all microbatches. It is freed behind
-/// them. A step of training:
+/// the modules have. Where parameters are sharded, the unit is gathered once for all microbatches. It is freed after
+/// the last one. A step of training:
 ///
 ///     const TokenLoss loss = model.step();
 ///     auto owned = model.data().finish_backward();
@@ -35,14 +35,20 @@ struct PipelineEnds {
 ///     model.data().updated();
 ///
 /// Thread, lifetime: as Model; ends before `pipeline`.
-/// Errors: as PipelineRunner and DataParallel. InvalidArgument if the number of modules is not that of this rank's
-///         stages, or if an end's function is missing.
+/// Errors: as PipelineRunner and DataParallel. The constructor throws InvalidArgument on all ranks of the pipeline if
+///         the number of modules on one of them is not that of its stages, or if an end's function is missing. Also if
+///         two stages have a parameter of one name, or if ModelOptions::spread names no axis of several ranks. step()
+///         throws InvalidArgument if a module has not reported a gradient in every pass (Pass::ready).
+/// Memory: during step() a rank has the whole gradients of its stages, also under zero2.
 template <class T>
 class SINEW_API PipelinedModel final : private StageEngine {
  public:
-  /// stages: this rank's modules, in the order of their stages in the schedule. The schedule has its messages.
+  /// stages: this rank's modules, in the order of their stages in the schedule. Pass the schedule through
+  /// with_messages() first.
   PipelinedModel(Mesh& mesh, CallGroup pipeline, PipelineSchedule schedule, std::vector<ModulePtr<T>> stages,
                  PipelineEnds<T> ends, Allocate allocate, const ModelOptions& options);
+  PipelinedModel(const PipelinedModel&) = delete;
+  PipelinedModel& operator=(const PipelinedModel&) = delete;
 
   /// Forward and backward passes of all microbatches. Returns the loss that this rank's modules have, such as
   /// PredictionModule in the last stage.
@@ -55,7 +61,9 @@ class SINEW_API PipelinedModel final : private StageEngine {
   /// Data parallelism of experts. May be called only if there are experts.
   DataParallel& experts() noexcept { return *parameters_.experts; }
   /// Bytes of activations, of room for passes, and of data between stages.
-  std::size_t held_bytes() const noexcept { return pool_.held_bytes() + training_->held_bytes(); }
+  std::size_t held_bytes() const noexcept {
+    return pool_.held_bytes() + training_->held_bytes() + evaluation_->held_bytes();
+  }
 
  private:
   /// A microbatch on its way through a stage of this rank.
@@ -75,6 +83,7 @@ class SINEW_API PipelinedModel final : private StageEngine {
 
   Module<T>& module(std::int32_t stage) const { return *stages_.at(stage); }
   bool is_last(std::int32_t stage) const noexcept { return stage + 1 == schedule_.stages(); }
+  void require_all_ready() const;
   const T* gradient_of_output(std::int32_t stage, Underway& u, ConstBuffer dout) const;
 
   PipelineSchedule schedule_;
@@ -84,6 +93,7 @@ class SINEW_API PipelinedModel final : private StageEngine {
   std::vector<DataParallel*> held_;  // those that have parameters here
   ArrayPool<T> pool_;
   std::map<Key, Underway> underway_;
+  std::map<std::int32_t, std::int64_t> ready_;  // calls of Pass::ready in this step, by parameter
   bool evaluates_ = false;
   double loss_scale_ = 1;
   TokenLoss loss_;

@@ -177,51 +177,51 @@ HWY_AFTER_NAMESPACE();
 namespace sinew::parallel::kernels {
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define SINEW_FOR_TYPE(T, name)                                                                                   \
-  HWY_EXPORT(sum_##name);                                                                                         \
-  HWY_EXPORT(dot_##name);                                                                                         \
-  HWY_EXPORT(squares_around_##name);                                                                              \
-  HWY_EXPORT(exponentials_##name);                                                                                \
-  HWY_EXPORT(scale_##name);                                                                                       \
-  HWY_EXPORT(add_##name);                                                                                         \
-  HWY_EXPORT(gelu_##name);                                                                                        \
-  HWY_EXPORT(gelu_backward_##name);                                                                               \
-  HWY_EXPORT(normalise_##name);                                                                                   \
-  template <>                                                                                                     \
-  SINEW_API T sum(const T* x, std::size_t n) {                                                                    \
-    return HWY_DYNAMIC_DISPATCH(sum_##name)(x, n);                                                                \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API T dot(const T* a, const T* b, std::size_t n) {                                                        \
-    return HWY_DYNAMIC_DISPATCH(dot_##name)(a, b, n);                                                             \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API T squares_around(T mean, const T* x, std::size_t n) {                                                 \
-    return HWY_DYNAMIC_DISPATCH(squares_around_##name)(mean, x, n);                                               \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API T exponentials(const T* x, T* out, std::size_t n, T* largest) {                                       \
-    return HWY_DYNAMIC_DISPATCH(exponentials_##name)(x, out, n, largest);                                         \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API void scale(T* x, T factor, std::size_t n) {                                                           \
-    HWY_DYNAMIC_DISPATCH(scale_##name)(x, factor, n);                                                             \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API void add(T* to, const T* x, std::size_t n) {                                                          \
-    HWY_DYNAMIC_DISPATCH(add_##name)(to, x, n);                                                                   \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API void gelu(const T* x, T* y, std::size_t n) {                                                          \
-    HWY_DYNAMIC_DISPATCH(gelu_##name)(x, y, n);                                                                   \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API void gelu_backward(const T* x, T* dy, std::size_t n) {                                                \
-    HWY_DYNAMIC_DISPATCH(gelu_backward_##name)(x, dy, n);                                                         \
-  }                                                                                                               \
-  template <>                                                                                                     \
-  SINEW_API void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n) { \
-    HWY_DYNAMIC_DISPATCH(normalise_##name)(x, mean, factor, weight, bias, out, n);                                \
+#define SINEW_FOR_TYPE(T, name)                                                                         \
+  HWY_EXPORT(sum_##name);                                                                               \
+  HWY_EXPORT(dot_##name);                                                                               \
+  HWY_EXPORT(squares_around_##name);                                                                    \
+  HWY_EXPORT(exponentials_##name);                                                                      \
+  HWY_EXPORT(scale_##name);                                                                             \
+  HWY_EXPORT(add_##name);                                                                               \
+  HWY_EXPORT(gelu_##name);                                                                              \
+  HWY_EXPORT(gelu_backward_##name);                                                                     \
+  HWY_EXPORT(normalise_##name);                                                                         \
+  template <>                                                                                           \
+  T sum(const T* x, std::size_t n) {                                                                    \
+    return HWY_DYNAMIC_DISPATCH(sum_##name)(x, n);                                                      \
+  }                                                                                                     \
+  template <>                                                                                           \
+  T dot(const T* a, const T* b, std::size_t n) {                                                        \
+    return HWY_DYNAMIC_DISPATCH(dot_##name)(a, b, n);                                                   \
+  }                                                                                                     \
+  template <>                                                                                           \
+  T squares_around(T mean, const T* x, std::size_t n) {                                                 \
+    return HWY_DYNAMIC_DISPATCH(squares_around_##name)(mean, x, n);                                     \
+  }                                                                                                     \
+  template <>                                                                                           \
+  T exponentials(const T* x, T* out, std::size_t n, T* largest) {                                       \
+    return HWY_DYNAMIC_DISPATCH(exponentials_##name)(x, out, n, largest);                               \
+  }                                                                                                     \
+  template <>                                                                                           \
+  void scale(T* x, T factor, std::size_t n) {                                                           \
+    HWY_DYNAMIC_DISPATCH(scale_##name)(x, factor, n);                                                   \
+  }                                                                                                     \
+  template <>                                                                                           \
+  void add(T* to, const T* x, std::size_t n) {                                                          \
+    HWY_DYNAMIC_DISPATCH(add_##name)(to, x, n);                                                         \
+  }                                                                                                     \
+  template <>                                                                                           \
+  void gelu(const T* x, T* y, std::size_t n) {                                                          \
+    HWY_DYNAMIC_DISPATCH(gelu_##name)(x, y, n);                                                         \
+  }                                                                                                     \
+  template <>                                                                                           \
+  void gelu_backward(const T* x, T* dy, std::size_t n) {                                                \
+    HWY_DYNAMIC_DISPATCH(gelu_backward_##name)(x, dy, n);                                               \
+  }                                                                                                     \
+  template <>                                                                                           \
+  void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n) { \
+    HWY_DYNAMIC_DISPATCH(normalise_##name)(x, mean, factor, weight, bias, out, n);                      \
   }
 SINEW_FOR_TYPE(float, f32)
 SINEW_FOR_TYPE(double, f64)
@@ -230,10 +230,8 @@ SINEW_FOR_TYPE(double, f64)
 
 HWY_EXPORT(narrow_bf16);
 HWY_EXPORT(widen_bf16);
-SINEW_API void narrow(const float* from, BFloat16* to, std::size_t n) {
-  HWY_DYNAMIC_DISPATCH(narrow_bf16)(from, to, n);
-}
-SINEW_API void widen(const BFloat16* from, float* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(widen_bf16)(from, to, n); }
+void narrow(const float* from, BFloat16* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(narrow_bf16)(from, to, n); }
+void widen(const BFloat16* from, float* to, std::size_t n) { HWY_DYNAMIC_DISPATCH(widen_bf16)(from, to, n); }
 
 }  // namespace sinew::parallel::kernels
 #endif

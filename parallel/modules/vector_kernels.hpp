@@ -34,9 +34,33 @@ void gelu(const T* x, T* y, std::size_t n);
 template <class T>
 void gelu_backward(const T* x, T* dy, std::size_t n);
 
-/// Row i of width n: out = (x - mean) * scale * weight + bias.
+/// out[i] = (x[i] - mean) * factor * weight[i] + bias[i].
 template <class T>
 void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n);
+
+// There are no others than these.
+#define SINEW_KERNELS(T)                                                   \
+  template <>                                                              \
+  SINEW_API T sum(const T* x, std::size_t n);                              \
+  template <>                                                              \
+  SINEW_API T dot(const T* a, const T* b, std::size_t n);                  \
+  template <>                                                              \
+  SINEW_API T squares_around(T mean, const T* x, std::size_t n);           \
+  template <>                                                              \
+  SINEW_API T exponentials(const T* x, T* out, std::size_t n, T* largest); \
+  template <>                                                              \
+  SINEW_API void scale(T* x, T factor, std::size_t n);                     \
+  template <>                                                              \
+  SINEW_API void add(T* to, const T* x, std::size_t n);                    \
+  template <>                                                              \
+  SINEW_API void gelu(const T* x, T* y, std::size_t n);                    \
+  template <>                                                              \
+  SINEW_API void gelu_backward(const T* x, T* dy, std::size_t n);          \
+  template <>                                                              \
+  SINEW_API void normalise(const T* x, T mean, T factor, const T* weight, const T* bias, T* out, std::size_t n);
+SINEW_KERNELS(float)
+SINEW_KERNELS(double)
+#undef SINEW_KERNELS
 
 /// Rounded to nearest even.
 SINEW_API void narrow(const float* from, BFloat16* to, std::size_t n);

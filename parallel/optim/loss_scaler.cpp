@@ -13,7 +13,8 @@
 namespace sinew::parallel {
 namespace {
 
-bool is_positive(double x) noexcept { return std::isfinite(x) && x > 0; }
+/// The inverse of a scale is a factor of gradients, so it must be finite too.
+bool is_positive(double x) noexcept { return std::isfinite(x) && x > 0 && std::isfinite(1 / x); }
 
 /// Every reason why a scaler cannot have these options, in words.
 std::vector<std::string> faults_in_scaling(const LossScalerOptions& o) {
@@ -63,7 +64,8 @@ std::optional<double> LossScaler::unscale(double norm) {
 
 void LossScaler::restore(const LossScaleState& state) {
   std::vector<std::string> wrong;
-  if (!is_positive(state.scale)) wrong.push_back(fmt::format("a scale of {}, expected one above 0", state.scale));
+  if (!is_positive(state.scale))
+    wrong.push_back(fmt::format("a scale of {}, expected a finite number above 0", state.scale));
   if (state.good_steps < 0) wrong.push_back(fmt::format("{} good steps, expected 0 or more", state.good_steps));
   if (state.skipped_steps < 0)
     wrong.push_back(fmt::format("{} skipped steps, expected 0 or more", state.skipped_steps));

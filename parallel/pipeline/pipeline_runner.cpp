@@ -135,6 +135,7 @@ std::vector<std::int64_t> PipelineRunner::agree_on_bytes() {
 
 Buffer PipelineRunner::place(std::int32_t stage, std::int32_t micro_batch, bool gradient) {
   if (stage < 1 || stage >= schedule_.stages()) return {};
+  if (bytes_[static_cast<std::size_t>(stage)] == 0) return {};  // a rank without rows: nothing takes a place
   std::vector<std::byte>& buffer = taken_[static_cast<std::size_t>(step_.numbers.at({stage, micro_batch, gradient}))];
   if (buffer.empty()) {
     auto& idle = idle_[{stage, gradient}];

@@ -131,9 +131,11 @@ void StepProtocol::run(Member& pipeline) {
   require_pass([] { return std::string(kRunCall); }, false);
   if (pipeline.last == passes_) refuse(kRunCall, "it was called in this pass already");
   if (pipeline.forward_only && kind_ != PassKind::ForwardOnly)
-    refuse(kRunCall, "the schedule of this pipeline is forward-only, expected within forward_only()");
+    refuse(kRunCall, "the schedule of this pipeline is forward-only, expected within forward_only()",
+           "PipelineRunner::run() of a training schedule");
   if (!pipeline.forward_only && kind_ == PassKind::ForwardOnly)
-    refuse(kRunCall, "within forward_only() a pipeline runs a forward-only schedule: forward_only() of passes.hpp");
+    refuse(kRunCall, "within forward_only() a pipeline runs a forward-only schedule: forward_only() of passes.hpp",
+           "PipelineRunner::run() of a forward-only schedule");
   pipeline.last = passes_;
 }
 

@@ -95,6 +95,8 @@ class SINEW_API StepProtocol {
   void abandon() noexcept;
 
   PassKind kind() const noexcept { return kind_; }
+  /// The number of the present or next pass. It grows when a pass ends or is given up.
+  std::uint64_t passes() const noexcept { return passes_; }
   bool is_summed() const noexcept { return state_ == State::Summed; }
   /// The number of times that gradients have been summed. It is the number of the sum that finish_backward returned
   /// last.

@@ -159,7 +159,8 @@ void expect_the_losses_of_one_rank(const OfModules& all, const std::string& alon
 }
 
 TEST(Examples, OfModules_PrintTheLossesOfOneRank) {
-  for (const char* program : {MODULES_MLP_TP, MODULES_BLOCK_TP_SP, MODULES_RING_ATTENTION, MODULES_MOE}) {
+  for (const char* program :
+       {MODULES_MLP_TP, MODULES_BLOCK_TP_SP, MODULES_RING_ATTENTION, MODULES_MOE, MODULES_OWN_MODULE}) {
     const std::string alone = run_program({program}).out;
     EXPECT_THAT(alone, HasSubstr("step 0 loss"));
     for (const char* ranks : {"2", "3", "4"}) expect_the_losses_of_one_rank({program, ranks, ""}, alone);

@@ -81,7 +81,10 @@ TEST(Mesh, HasEveryAxisAlone_WhenNoGroupsAreNamed) {
     require_group(mesh.along("tp"), {first, first + 1, first + 2}, world.rank(), "tp");
     require_group(mesh.along("dp"), {world.rank() % 3, world.rank() % 3 + 3}, world.rank(), "dp");
     const std::string said = complaint([&] { mesh.along("dp-tp"); });
-    require(said == "mesh of tp 3, dp 2: no group along 'dp-tp' has been made; there are dp, tp", said);
+    require(said ==
+                "mesh of tp 3, dp 2: no group along 'dp-tp' has been made; there are dp, tp; the constructor makes "
+                "those that its argument `groups` names",
+            said);
     const std::string unknown = complaint([&] { mesh.along("pp"); });
     require(unknown == "factorisation: no axis 'pp': there are tp 3, dp 2", unknown);
   });
