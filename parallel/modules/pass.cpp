@@ -2,6 +2,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/modules/pass.hpp>
 
 namespace sinew::parallel {

@@ -10,7 +10,6 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
-#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/modules/array_pool.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
