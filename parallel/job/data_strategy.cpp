@@ -67,8 +67,8 @@ DataStrategy expert_strategy(int ranks, const JobConfig& config) {
   // Where elements differ: of what etp cuts, and of what its ranks have copies of.
   for (const char* group : {"ep", "etp", "ep-pp", "etp-ep-pp"}) groups.emplace_back(group);
   std::vector<int> sizes = sizes_of(shape, axes);
-  return {std::move(shape),    std::move(groups),  std::move(all),  all, "", "", "",
-          data_row(row, axes), options_of(config), std::move(sizes)};
+  return {std::move(shape),   std::move(groups), all, all, "", "", "", data_row(row, axes),
+          options_of(config), std::move(sizes)};
 }
 
 }  // namespace sinew::parallel

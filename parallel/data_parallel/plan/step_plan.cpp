@@ -98,7 +98,10 @@ class Planner {
     find_groups();
     add_exchanges();
     plan_.graph = wait_late(issue_early(std::move(plan_.graph)));
-    if (gathers()) plan_.graph = limit_in_flight(std::move(plan_.graph), most_in_flight());
+    if (gathers()) {
+      const std::int64_t most = most_in_flight();  // of the graph, before it is moved
+      plan_.graph = limit_in_flight(std::move(plan_.graph), most);
+    }
     return std::move(plan_);
   }
 

@@ -129,11 +129,14 @@ TEST(ForwardOnlyPipeline, RunsWithinForwardOnly_AndTrainingGoesOn) {
   });
 }
 
+/// The text of the refused call. The other rank may learn of it wherever it is, in the same words.
 TEST(ForwardOnlyPipeline, IsRefusedInATrainingPass) {
   on_threads(2, only("inproc"), [](World& world) {
-    Steps steps(world);
-    steps.data.before_forward(0);
-    const std::string said = error_of([&] { steps.evaluation.run(); });
+    const std::string said = error_of([&] {
+      Steps steps(world);
+      steps.data.before_forward(0);
+      steps.evaluation.run();
+    });
     require(
         said.find("the schedule of this pipeline is forward-only, expected within forward_only()") != std::string::npos,
         said);
@@ -142,10 +145,12 @@ TEST(ForwardOnlyPipeline, IsRefusedInATrainingPass) {
 
 TEST(ForwardOnlyPipeline, IsTheOnlyOneWithinForwardOnly) {
   on_threads(2, only("inproc"), [](World& world) {
-    Steps steps(world);
-    const auto scope = steps.data.forward_only();
-    steps.data.before_forward(0);
-    const std::string said = error_of([&] { steps.training.run(); });
+    const std::string said = error_of([&] {
+      Steps steps(world);
+      const auto scope = steps.data.forward_only();
+      steps.data.before_forward(0);
+      steps.training.run();
+    });
     require(said.find("within forward_only() a pipeline runs a forward-only schedule") != std::string::npos, said);
   });
 }
