@@ -31,11 +31,9 @@ class Convolution final : public sp::Module<double> {
   std::int64_t in_elements() const override { return kLength * kIn; }
   std::int64_t out_elements() const override { return kLength * mine_.count(); }
   void declare(sp::ParameterList& list) override {
-    sp::DataParameter weight = list.like();  // the dtype, the unit, and axes along which other ranks have other modules
-    if (place_.ranks > 1) weight.spread += weight.spread.empty() ? "tp" : "-tp";  // which have other channels
-    weight.path = "convolution.weight";
-    weight.shape = {kChannels, kTaps, kIn};
-    weight.box = {{mine_.first, 0, 0}, {mine_.last, kTaps, kIn}};
+    // The other ranks along "tp" have the other channels.
+    const auto whole = sp::whole_parameter(list.like(), "convolution.weight", {kChannels, kTaps, kIn});
+    const auto weight = sp::cut_along(whole, 0, mine_, "tp", place_.ranks);
     weight_ = list.add(weight, sp::normally_distributed(0.3));
   }
   void forward(sp::Pass<double>& pass, const double* x, sp::Kept<double>&, double* out) override {

@@ -33,7 +33,7 @@ int main() try {
       {.row = sp::data_row("zero1", {"cp"}), .parameter = sinew::DType::F64, .gradient = sinew::DType::F64});
   sp::Optimizer optimizer(model.data().memory(), sp::AdamOptions{.rate = 0.01});
 
-  // It learns to copy what stood at the position before.
+  // It learns to write, at each position, the values of the position before.
   const sp::KeyedRandom random(1, "positions");
   const auto value = [&](std::int64_t at, std::int64_t i) {
     return random.uniform(static_cast<std::uint64_t>((at + 1) * kWidth + i)) - 0.5;

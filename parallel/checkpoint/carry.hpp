@@ -35,13 +35,13 @@ struct CarriedState {
 /// Errors: InvalidArgument on all ranks alike, with the first rank that has a fault: a part that require_valid()
 ///         refuses, or an item whose held and wanted shapes or element types differ.
 /// Cost:   that of reshard() without `keep_old`: elements that a rank itself holds are copied, and each other element
-///         comes from one rank that has it. Each rank gets a text of the parts of all ranks. 64 MiB of memory.
+///         comes from one rank that has it. Each rank gets the descriptions of all ranks' parts. 64 MiB of memory.
 SINEW_API std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held,
                                                  std::span<const CheckpointPart> wanted);
 
 /// Chooses `leaving` ranks to go, so that the other ranks together hold a whole step, the newest one possible. The last
 /// ones of the ranks that are not needed go. If there is no such step, the last of all ranks go. Collective.
-/// Cost: each rank gets a text of the parts of all ranks; a sweep of these parts for each rank.
+/// Cost: each rank gets the descriptions of all ranks' parts; a sweep of these parts for each rank.
 SINEW_API std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving);
 
 }  // namespace sinew::parallel

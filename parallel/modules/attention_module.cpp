@@ -112,32 +112,45 @@ AttentionModule<T>::AttentionModule(const LayerGroup& group, const ContextGroup&
                   .whole = !cut_.key_values_cut};
 }
 
-/// A weight [outputs..., width] and its bias [outputs...].
+/// A weight of shape [..., width] and its bias [...]. They are cut along the last dimension of the bias.
 template <class T>
-void AttentionModule<T>::declare(ParameterList& list, Projection& of, const std::string& name, std::int64_t outputs,
-                                 const Box& box) {
-  DataParameter bias = list.like();
-  bias.path = shape_.name + name + ".bias";
-  bias.shape = box.first.size() > 1 ? std::vector<std::int64_t>{2, outputs} : std::vector<std::int64_t>{outputs};
-  bias.box = box;
-  bias.elements = 0;
-  if (!of.whole && GroupPlace(*group_.tensor).ranks > 1) bias.spread += bias.spread.empty() ? "tp" : "-tp";
-  DataParameter weight = bias;
-  weight.path = shape_.name + name + ".weight";
-  weight.shape.push_back(shape_.width);
-  weight.box.first.push_back(0);
-  weight.box.last.push_back(shape_.width);
-  of.weight = list.add(std::move(weight), normally_distributed(options_.deviation));
-  if (options_.bias) of.bias = list.add(std::move(bias), all_equal_to(0));
+void AttentionModule<T>::declare(ParameterList& list, Projection& of, const std::string& name,
+                                 std::vector<std::int64_t> shape, const Rows& mine) {
+  const auto part = [&](const char* what, const std::vector<std::int64_t>& whole) {
+    const DataParameter p = whole_parameter(list.like(), shape_.name + name + what, whole);
+    return of.whole ? p : cut_along(p, shape.size() - 1, mine, "tp", GroupPlace(*group_.tensor).ranks);
+  };
+  std::vector<std::int64_t> of_weight = shape;
+  of_weight.push_back(shape_.width);
+  of.weight = list.add(part(".weight", of_weight), normally_distributed(options_.deviation));
+  if (options_.bias) of.bias = list.add(part(".bias", shape), all_equal_to(0));
 }
 
 template <class T>
 void AttentionModule<T>::declare(ParameterList& list) {
-  const std::int64_t w = heads_.head_width, all = std::int64_t{shared_heads(shape_)} * w;
-  declare(list, queries_, ".queries", shape_.width, {{cut_.queries.first * w}, {cut_.queries.last * w}});
-  const Rows shared = cut_.key_values_cut ? Rows{cut_.key_values.first * w, cut_.key_values.last * w} : Rows{0, all};
-  declare(list, keys_values_, ".keys_values", all, {{0, shared.first}, {2, shared.last}});
+  const std::int64_t w = heads_.head_width;
+  declare(list, queries_, ".queries", {shape_.width}, {cut_.queries.first * w, cut_.queries.last * w});
+  declare(list, keys_values_, ".keys_values", {2, shared_heads(shape_) * w},
+          {cut_.key_values.first * w, cut_.key_values.last * w});
   out_.declare(list);
+}
+
+/// Calls f(outputs of qkv_, weight of these outputs, their bias or null) for queries, keys and values. Parameters are
+/// converted once, however often f computes with them.
+template <class T>
+template <class F>
+void AttentionModule<T>::with_weights(Pass<T>& pass, const F& f) const {
+  std::vector<typename Pass<T>::Values> held;
+  held.reserve(4);
+  std::vector<Weights> weights;
+  for (const Projection* of : {&queries_, &keys_values_}) {
+    const T* const weight = held.emplace_back(pass.values(of->weight)).data();
+    const T* const bias = options_.bias ? held.emplace_back(pass.values(of->bias)).data() : nullptr;
+    for (std::size_t i = 0; i < of->outputs.size(); ++i)
+      weights.push_back(
+          {of->outputs[i], weight + of->at[i] * shape_.width, bias != nullptr ? bias + of->at[i] : nullptr});
+  }
+  f(weights);
 }
 
 template <class T>
@@ -155,14 +168,10 @@ void AttentionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* ou
   kept.parts.resize(1);
   T *const qkv = kept.arrays[0].data(), *const mixed = kept.arrays[1].data();
   const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows() * shape_.width : 0);
-  qkv_.gather(x, whole.data(), [&](const T* all, const Rows& here) {
-    for (const Projection* of : {&queries_, &keys_values_}) {
-      const auto weight = pass.values(of->weight);
-      const auto bias = options_.bias ? pass.values(of->bias) : typename Pass<T>::Values{};
-      for (std::size_t i = 0; i < of->outputs.size(); ++i)
-        qkv_.multiply(all, weight.data() + of->at[i] * shape_.width, options_.bias ? bias.data() + of->at[i] : nullptr,
-                      here, of->outputs[i], qkv);
-    }
+  with_weights(pass, [&](const std::vector<Weights>& weights) {
+    qkv_.gather(x, whole.data(), [&](const T* all, const Rows& here) {
+      for (const Weights& w : weights) qkv_.multiply(all, w.weight, w.bias, here, w.outputs, qkv);
+    });
   });
   attention_.forward(masks_, projections<const T>(qkv), mixed, kept.arrays[2].data());
   out_.forward(pass, mixed, kept.parts[0], out);
@@ -179,16 +188,14 @@ void AttentionModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& 
                       dmixed.data(), projections<T>(dqkv));
   if (dx == nullptr) return;
   const PooledArray<T> partial = pass.take(qkv_.partial_rows() * shape_.width);
-  const auto add_back = [&](const Rows& here, T* to) {
-    T beta{0};
-    for (const Projection* of : {&queries_, &keys_values_}) {
-      const auto weight = pass.values(of->weight);
-      for (std::size_t i = 0; i < of->outputs.size(); ++i)
-        qkv_.multiply_back(dqkv, weight.data() + of->at[i] * shape_.width, here, of->outputs[i],
-                           std::exchange(beta, T{1}), to);
-    }
-  };
-  qkv_.sum(add_back, partial.data(), dx).get();
+  with_weights(pass, [&](const std::vector<Weights>& weights) {
+    const auto add_back = [&](const Rows& here, T* to) {
+      T beta{0};
+      for (const Weights& w : weights)
+        qkv_.multiply_back(dqkv, w.weight, here, w.outputs, std::exchange(beta, T{1}), to);
+    };
+    qkv_.sum(add_back, partial.data(), dx).get();
+  });
 }
 
 template <class T>

@@ -62,7 +62,15 @@ class SINEW_API AttentionModule final : public Module<T> {
   Projections<U> projections(U* qkv) const noexcept;
   std::int64_t rows() const noexcept { return qkv_shape_.rows; }
   std::int64_t row_width() const noexcept { return heads_.width() + 2 * heads_.key_value_width(); }
-  void declare(ParameterList& list, Projection& of, const std::string& name, std::int64_t outputs, const Box& box);
+  /// The parameters of some outputs of qkv_.
+  struct Weights {
+    Rows outputs;
+    const T *weight, *bias;
+  };
+  void declare(ParameterList& list, Projection& of, const std::string& name, std::vector<std::int64_t> shape,
+               const Rows& mine);
+  template <class F>
+  void with_weights(Pass<T>& pass, const F& f) const;
   void add_gradients(Pass<T>& pass, const Projection& of, const T* all_rows, const T* dqkv);
 
   AttentionShape shape_;

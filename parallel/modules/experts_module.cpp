@@ -59,7 +59,7 @@ ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& rank
       inner_(even_part(place_in(ranks.tensor), shape.inner)),
       expert_ranks_(place_in(ranks.experts).ranks),
       tensor_ranks_(place_in(ranks.tensor).ranks),
-      own_rows_(group.sequence_parallel ? even_part(GroupPlace(*group.tensor), shape.rows).count() : shape.rows),
+      own_rows_(group.own_rows(shape.rows)),
       alone_(std::make_unique<Communicator>()),
       router_({.name = shape.name + ".router",
                .experts = shape.experts,
@@ -75,26 +75,16 @@ ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& rank
 
 template <class T>
 void ExpertsModule<T>::declare(ParameterList& list) {
-  DataParameter dense = list.like();
-  dense.path = shape_.name + ".router.weight";
-  dense.shape = {shape_.experts, shape_.width};
-  dense.box = {};
-  dense.elements = 0;
-  router_weight_ = list.add(std::move(dense), normally_distributed(shape_.deviation));
+  router_weight_ =
+      list.add(whole_parameter(list.like(), shape_.name + ".router.weight", {shape_.experts, shape_.width}),
+               normally_distributed(shape_.deviation));
 
-  const auto of_experts = [&](const char* name, std::vector<std::int64_t> shape, int cut, const InitialRule& rule) {
-    DataParameter p = list.like();
-    p.path = shape_.name + name;
-    p.elements = 0;
-    p.box = {std::vector<std::int64_t>(shape.size(), 0), shape};
-    p.box.first[0] = experts_.first, p.box.last[0] = experts_.last;
-    const auto add_axis = [&](const char* axis) { p.spread += p.spread.empty() ? axis : std::string("-") + axis; };
-    if (expert_ranks_ > 1) add_axis("ep");
-    if (cut > 0) {
-      p.box.first[at(cut)] = inner_.first, p.box.last[at(cut)] = inner_.last;
-      if (tensor_ranks_ > 1) add_axis("etp");
-    }
-    p.shape = std::move(shape);
+  // cut: the dimension of the inner elements; 0: there is none.
+  const auto of_experts = [&](const char* name, std::vector<std::int64_t> shape, std::size_t cut,
+                              const InitialRule& rule) {
+    DataParameter p =
+        cut_along(whole_parameter(list.like(), shape_.name + name, std::move(shape)), 0, experts_, "ep", expert_ranks_);
+    if (cut > 0) p = cut_along(std::move(p), cut, inner_, "etp", tensor_ranks_);
     return list.add_of_experts(std::move(p), rule);
   };
   const InitialRule random = normally_distributed(shape_.deviation);
@@ -113,29 +103,27 @@ void ExpertsModule<T>::for_each_expert(const Dispatch<T>& way, const Rows& exper
 }
 
 template <class T>
-void ExpertsModule<T>::first_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* in,
+void ExpertsModule<T>::first_layer(const Layer& of, const Dispatch<T>& way, const Rows& experts, const T* in,
                                    T* up) const {
-  const auto weight = pass.values(up_), bias = pass.values(up_bias_);
   const std::int64_t width = shape_.width, f = inner();
   for_each_expert(way, experts, [&](std::int64_t e, const Rows& rows) {
-    for (std::int64_t i = rows.first; i < rows.last; ++i) std::copy_n(bias.data() + e * f, f, up + i * f);
+    for (std::int64_t i = rows.first; i < rows.last; ++i) std::copy_n(of.bias.data() + e * f, f, up + i * f);
     group_.blas->multiply(product(false, true, rows.count(), f, width), T{1}, in + rows.first * width,
-                          weight.data() + e * f * width, T{1}, up + rows.first * f);
+                          of.weight.data() + e * f * width, T{1}, up + rows.first * f);
   });
 }
 
 /// out = gate * the second layer of bent.
 template <class T>
-void ExpertsModule<T>::second_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* bent,
+void ExpertsModule<T>::second_layer(const Layer& of, const Dispatch<T>& way, const Rows& experts, const T* bent,
                                     T* out) const {
-  const auto weight = pass.values(down_), bias = pass.values(down_bias_);
   const std::int64_t width = shape_.width, f = inner();
   for_each_expert(way, experts, [&](std::int64_t e, const Rows& rows) {
     for (std::int64_t i = rows.first; i < rows.last; ++i) {
-      for (std::int64_t c = 0; c < width; ++c) out[i * width + c] = adds_bias() ? bias.data()[e * width + c] : T{0};
+      for (std::int64_t c = 0; c < width; ++c) out[i * width + c] = adds_bias() ? of.bias.data()[e * width + c] : T{0};
     }
     group_.blas->multiply(product(false, true, rows.count(), width, f), T{1}, bent + rows.first * f,
-                          weight.data() + e * width * f, T{1}, out + rows.first * width);
+                          of.weight.data() + e * width * f, T{1}, out + rows.first * width);
     for (std::int64_t i = rows.first; i < rows.last; ++i)
       kernels::scale(out + i * width, way.gates()[static_cast<std::size_t>(i)], static_cast<std::size_t>(width));
   });
@@ -158,13 +146,14 @@ void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out)
   for (const std::int64_t columns : {width, f, f}) kept.arrays.push_back(pass.take(way.rows() * columns));
   T *const in = kept.arrays[0].data(), *const up = kept.arrays[1].data(), *const bent = kept.arrays[2].data();
   const PooledArray<T> back = pass.take(way.rows() * width);
+  const Layer first{pass.values(up_), pass.values(up_bias_)}, second{pass.values(down_), pass.values(down_bias_)};
   way.start(x);
   for (std::size_t c = 0; c < way.chunks().size(); ++c) {
     way.receive(c, in);
-    first_layer(pass, way, way.chunks()[c], in, up);
+    first_layer(first, way, way.chunks()[c], in, up);
     const Rows rows = way.rows_of_chunk(c);
     kernels::gelu(up + rows.first * f, bent + rows.first * f, static_cast<std::size_t>(rows.count() * f));
-    second_layer(pass, way, way.chunks()[c], bent, back.data());
+    second_layer(second, way, way.chunks()[c], bent, back.data());
     way.give_back(c, back.data());
   }
   way.collect(out);

@@ -63,8 +63,12 @@ class SINEW_API ExpertsModule final : public Module<T> {
   bool adds_bias() const noexcept { return inner_.first == 0; }
   template <class F>
   void for_each_expert(const Dispatch<T>& way, const Rows& experts, const F& f) const;
-  void first_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* in, T* up) const;
-  void second_layer(Pass<T>& pass, const Dispatch<T>& way, const Rows& experts, const T* bent, T* out) const;
+  /// The parameters of one of the experts' two layers.
+  struct Layer {
+    typename Pass<T>::Values weight, bias;
+  };
+  void first_layer(const Layer& of, const Dispatch<T>& way, const Rows& experts, const T* in, T* up) const;
+  void second_layer(const Layer& of, const Dispatch<T>& way, const Rows& experts, const T* bent, T* out) const;
 
   ExpertsShape shape_;
   LayerGroup group_;

@@ -2,39 +2,20 @@
 #include <cmath>
 #include <cstddef>
 
-#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/modules/layer_norm.hpp>
 #include <sinew/parallel/modules/replicated_gradient.hpp>
 #include <sinew/parallel/modules/vector_kernels.hpp>
-#include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-std::int64_t rows_between_layers(const LayerGroup& group, std::int64_t rows) {
-  const GroupPlace place(*group.tensor);
-  return group.sequence_parallel ? rows_of({}, place.rank, place.ranks, rows).count() : rows;
-}
-
-DataParameter whole_vector(const DataParameter& like, const std::string& path, std::int64_t elements) {
-  DataParameter vector = like;
-  vector.path = path;
-  vector.shape = {elements};
-  vector.box = {};
-  vector.elements = 0;
-  return vector;
-}
-
-}  // namespace
 
 template <class T>
 LayerNormModule<T>::LayerNormModule(const LayerGroup& group, const LayerNormShape& shape)
-    : shape_(shape), group_(group), own_rows_(rows_between_layers(group, shape.rows)) {}
+    : shape_(shape), group_(group), own_rows_(group.own_rows(shape.rows)) {}
 
 template <class T>
 void LayerNormModule<T>::declare(ParameterList& list) {
-  weight_ = list.add(whole_vector(list.like(), shape_.name + ".weight", shape_.width), all_equal_to(1));
-  bias_ = list.add(whole_vector(list.like(), shape_.name + ".bias", shape_.width), all_equal_to(0));
+  weight_ = list.add(whole_parameter(list.like(), shape_.name + ".weight", {shape_.width}), all_equal_to(1));
+  bias_ = list.add(whole_parameter(list.like(), shape_.name + ".bias", {shape_.width}), all_equal_to(0));
 }
 
 template <class T>

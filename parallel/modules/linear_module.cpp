@@ -1,23 +1,14 @@
 #include <algorithm>
 #include <utility>
 
-#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/modules/linear_module.hpp>
 #include <sinew/parallel/modules/replicated_gradient.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-LinearShape with_rows_cut(LinearShape shape, const LayerGroup& group) {
-  shape.sequence_parallel = group.sequence_parallel;
-  return shape;
-}
-
-}  // namespace
 
 template <class T>
 ColumnModule<T>::ColumnModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options)
-    : shape_(with_rows_cut(shape, group)), options_(options), layer_(group.tensor, "tp", *group.blas, shape_) {}
+    : shape_(group.with_rows(shape)), options_(options), layer_(group.tensor, "tp", *group.blas, shape_) {}
 
 template <class T>
 std::int64_t ColumnModule<T>::in_elements() const {
@@ -86,7 +77,7 @@ void ColumnModule<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T
 template <class T>
 RowModule<T>::RowModule(const LayerGroup& group, const LinearShape& shape, const LinearOptions& options)
     : group_(group.tensor),
-      shape_(with_rows_cut(shape, group)),
+      shape_(group.with_rows(shape)),
       options_(options),
       layer_(group.tensor, "tp", *group.blas, shape_) {}
 

@@ -7,7 +7,9 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/modules/module.hpp>
+#include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/column_linear.hpp>
 #include <sinew/parallel/tensor/row_linear.hpp>
 
@@ -19,6 +21,18 @@ struct LayerGroup {
   Blas* blas;
   /// Sequence parallelism: between layers each rank has some of the rows.
   bool sequence_parallel = false;
+
+  /// The number of rows that this rank has between layers, of `rows` in all.
+  std::int64_t own_rows(std::int64_t rows) const {
+    const GroupPlace place(*tensor);
+    return sequence_parallel ? rows_of({}, place.rank, place.ranks, rows).count() : rows;
+  }
+  /// The shape of a layer whose rows are cut as those of this group.
+  template <class Shape>
+  Shape with_rows(Shape shape) const {
+    shape.sequence_parallel = sequence_parallel;
+    return shape;
+  }
 };
 
 struct LinearOptions {

@@ -14,7 +14,7 @@
 
 namespace sinew::parallel {
 
-/// The functions of a program at both ends of a pipeline.
+/// The functions by which a program gives a pipeline its input, and turns its output into a gradient.
 template <class T>
 struct PipelineEnds {
   /// The data of a microbatch, on every rank. Null: there are none, as for a model without tokens.

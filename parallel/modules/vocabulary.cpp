@@ -3,18 +3,10 @@
 #include <sinew/parallel/modules/vocabulary.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-EmbeddingShape with_rows_cut(EmbeddingShape shape, const LayerGroup& group) {
-  shape.sequence_parallel = group.sequence_parallel;
-  return shape;
-}
-
-}  // namespace
 
 template <class T>
 EmbeddingModule<T>::EmbeddingModule(const LayerGroup& group, const EmbeddingShape& shape, double deviation)
-    : shape_(with_rows_cut(shape, group)), deviation_(deviation), layer_(group.tensor, "tp", shape_) {}
+    : shape_(group.with_rows(shape)), deviation_(deviation), layer_(group.tensor, "tp", shape_) {}
 
 template <class T>
 void EmbeddingModule<T>::declare(ParameterList& list) {

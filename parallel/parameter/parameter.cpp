@@ -49,6 +49,22 @@ void write_as(std::byte* to, std::int64_t element, T value) {
 
 }  // namespace
 
+DataParameter whole_parameter(DataParameter like, std::string path, std::vector<std::int64_t> shape) {
+  like.path = std::move(path);
+  like.shape = std::move(shape);
+  like.box = {std::vector<std::int64_t>(like.shape.size(), 0), like.shape};
+  like.elements = 0;
+  return like;
+}
+
+DataParameter cut_along(DataParameter parameter, std::size_t dim, const Rows& mine, const std::string& axis,
+                        int ranks) {
+  parameter.box.first[dim] = mine.first;
+  parameter.box.last[dim] = mine.last;
+  if (ranks > 1) parameter.spread += parameter.spread.empty() ? axis : "-" + axis;
+  return parameter;
+}
+
 InitialPart::Write InitialPart::write_of_dtype() const {
   switch (parameter.dtype) {
     case DType::F64: return [](std::byte* to, std::int64_t k, double x) { write_as(to, k, x); };

@@ -14,6 +14,7 @@
 #include <sinew/core/buffer.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/parallel/placement/box.hpp>
+#include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
 
@@ -46,6 +47,14 @@ struct DataParameter {
 /// Fills in the members that follow from others: then each parameter has elements, a shape and a box.
 /// Errors: InvalidArgument naming all parameters whose shape, box and elements do not go together.
 SINEW_API std::vector<DataParameter> complete_parameters(std::vector<DataParameter> parameters);
+
+/// A parameter of this name and shape, of which every rank has all elements. like: everything else.
+SINEW_API DataParameter whole_parameter(DataParameter like, std::string path, std::vector<std::int64_t> shape);
+
+/// The part of a parameter that a rank has when it is cut along dimension `dim` over `ranks`: `mine` of that dimension.
+/// With several ranks the axis is added to the spread. A parameter may be cut along several dimensions.
+SINEW_API DataParameter cut_along(DataParameter parameter, std::size_t dim, const Rows& mine, const std::string& axis,
+                                  int ranks);
 
 /// The initial values that a rank asks for: elements [first, last) of its part of a parameter.
 /// Lifetime: valid during the call that it is passed to.

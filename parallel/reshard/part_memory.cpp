@@ -2,7 +2,7 @@
 #include <map>
 #include <string_view>
 
-#include <sinew/parallel/reshard/convert.hpp>
+#include <sinew/parallel/common/convert.hpp>
 #include <sinew/parallel/reshard/part_memory.hpp>
 
 namespace sinew::parallel {

@@ -45,7 +45,7 @@ class SINEW_API Resharder {
   /// Shape:  as reshard().
   /// Errors: InvalidArgument on all ranks alike: a part that require_valid() refuses, options that differ, `hosts` of
   ///         another length, and the errors of plan_reshard().
-  /// Cost:   each rank gets a text of the parts of all ranks, and sweeps over the runs of all parts. The memory for
+  /// Cost:   each rank gets the descriptions of all ranks' parts, and sweeps over the runs of all parts. The memory for
   ///         messages, and for `keep_old`, is kept until the end of the Resharder.
   Resharder(CallGroup all, std::span<const CheckpointPart> held, std::span<const CheckpointPart> wanted,
             const ReshardOptions& options = {});

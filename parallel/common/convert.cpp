@@ -4,7 +4,7 @@
 
 #include <sinew/core/float_formats.hpp>
 #include <sinew/core/numeric/codec.hpp>
-#include <sinew/parallel/reshard/convert.hpp>
+#include <sinew/parallel/common/convert.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -49,7 +49,7 @@ void to_floats(const std::byte* from, DType dtype, float* to, std::int64_t count
     case DType::U32:
     case DType::I64:
     case DType::U64:
-    case DType::Bool: return;  // travelling_dtype() refuses them
+    case DType::Bool: return;  // callers refuse them
   }
 }
 
@@ -69,7 +69,7 @@ void from_floats(const float* from, std::byte* to, DType dtype, std::int64_t cou
     case DType::U32:
     case DType::I64:
     case DType::U64:
-    case DType::Bool: return;  // travelling_dtype() refuses them
+    case DType::Bool: return;  // callers refuse them
   }
 }
 
