@@ -8,9 +8,9 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/linear_module.hpp>
-#include <sinew/parallel/modules/model.hpp>
-#include <sinew/parallel/modules/pointwise.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
+#include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 namespace sp = sinew::parallel;

@@ -10,8 +10,8 @@
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/experts_module.hpp>
-#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/layers/experts_module.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 namespace sp = sinew::parallel;

@@ -11,9 +11,9 @@
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/linear_module.hpp>
-#include <sinew/parallel/modules/model.hpp>
-#include <sinew/parallel/modules/pointwise.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
+#include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 

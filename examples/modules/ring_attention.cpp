@@ -8,8 +8,8 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
-#include <sinew/parallel/modules/attention_module.hpp>
-#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 
 namespace sp = sinew::parallel;

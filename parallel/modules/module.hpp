@@ -1,8 +1,8 @@
 #pragma once
 
-// Layers of a model as values that can be put together. The room holds modules and the list of their parameters. It
-// also holds models made of modules, under data parallelism and in a pipeline. It may include the rooms of tensor and
-// context parallelism, of data parallelism and of pipelines.
+// Layers of a model as values that can be put together. The room holds what a module is, its passes, the list of
+// parameters, and modules that are put together from others. The room `layers` within it holds modules that compute.
+// The room `models` holds models made of modules, under data parallelism and in a pipeline.
 
 #include <cstddef>
 #include <cstdint>

@@ -11,13 +11,13 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/host_blas.hpp>
-#include <sinew/parallel/modules/attention_module.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/experts_module.hpp>
-#include <sinew/parallel/modules/layer_norm.hpp>
-#include <sinew/parallel/modules/model.hpp>
-#include <sinew/parallel/modules/pointwise.hpp>
-#include <sinew/parallel/modules/vocabulary.hpp>
+#include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/layers/experts_module.hpp>
+#include <sinew/parallel/modules/layers/layer_norm.hpp>
+#include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/layers/vocabulary.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <support/worlds.hpp>
 
 namespace sinew::parallel {

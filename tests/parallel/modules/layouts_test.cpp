@@ -13,14 +13,14 @@
 
 #include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
-#include <sinew/parallel/modules/attention_module.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/experts_module.hpp>
-#include <sinew/parallel/modules/layer_norm.hpp>
-#include <sinew/parallel/modules/model.hpp>
-#include <sinew/parallel/modules/pipelined_model.hpp>
-#include <sinew/parallel/modules/pointwise.hpp>
-#include <sinew/parallel/modules/vocabulary.hpp>
+#include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/layers/experts_module.hpp>
+#include <sinew/parallel/modules/layers/layer_norm.hpp>
+#include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/layers/vocabulary.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
+#include <sinew/parallel/modules/models/pipelined_model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>

@@ -9,11 +9,11 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/host_blas.hpp>
-#include <sinew/parallel/modules/attention_module.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/model.hpp>
-#include <sinew/parallel/modules/pipelined_model.hpp>
-#include <sinew/parallel/modules/vocabulary.hpp>
+#include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/layers/vocabulary.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
+#include <sinew/parallel/modules/models/pipelined_model.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>

@@ -6,8 +6,8 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/group_place.hpp>
-#include <sinew/parallel/modules/attention_module.hpp>
-#include <sinew/parallel/modules/replicated_gradient.hpp>
+#include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/layers/replicated_gradient.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include <sinew/parallel/modules/pointwise.hpp>
+#include <sinew/parallel/modules/layers/pointwise.hpp>
 #include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {

@@ -9,8 +9,8 @@
 #include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
-#include <sinew/parallel/modules/experts_module.hpp>
-#include <sinew/parallel/modules/replicated_gradient.hpp>
+#include <sinew/parallel/modules/layers/experts_module.hpp>
+#include <sinew/parallel/modules/layers/replicated_gradient.hpp>
 #include <sinew/parallel/modules/vector_kernels.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 

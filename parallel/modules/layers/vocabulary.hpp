@@ -4,7 +4,7 @@
 #include <string>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/modules/linear_module.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 #include <sinew/parallel/tensor/vocabulary_embedding.hpp>
 

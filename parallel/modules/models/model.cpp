@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 
 namespace sinew::parallel {
 

@@ -7,7 +7,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/context/context_attention.hpp>
-#include <sinew/parallel/modules/linear_module.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
 
 namespace sinew::parallel {

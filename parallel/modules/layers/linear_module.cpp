@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <sinew/parallel/modules/linear_module.hpp>
-#include <sinew/parallel/modules/replicated_gradient.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
+#include <sinew/parallel/modules/layers/replicated_gradient.hpp>
 
 namespace sinew::parallel {
 

@@ -9,7 +9,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
-#include <sinew/parallel/modules/model.hpp>
+#include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 
 namespace sinew::parallel {

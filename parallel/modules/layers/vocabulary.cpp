@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include <sinew/parallel/modules/vocabulary.hpp>
+#include <sinew/parallel/modules/layers/vocabulary.hpp>
 
 namespace sinew::parallel {
 

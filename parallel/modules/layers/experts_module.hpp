@@ -8,7 +8,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 #include <sinew/parallel/expert/router.hpp>
-#include <sinew/parallel/modules/linear_module.hpp>
+#include <sinew/parallel/modules/layers/linear_module.hpp>
 
 namespace sinew::parallel {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include <sinew/parallel/modules/layer_norm.hpp>
-#include <sinew/parallel/modules/replicated_gradient.hpp>
+#include <sinew/parallel/modules/layers/layer_norm.hpp>
+#include <sinew/parallel/modules/layers/replicated_gradient.hpp>
 #include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {

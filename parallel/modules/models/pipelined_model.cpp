@@ -8,7 +8,7 @@
 #include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
-#include <sinew/parallel/modules/pipelined_model.hpp>
+#include <sinew/parallel/modules/models/pipelined_model.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>
 
 namespace sinew::parallel {
