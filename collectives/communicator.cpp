@@ -35,7 +35,23 @@ Communicator::Communicator(Communicator&&) noexcept = default;
 Communicator& Communicator::operator=(Communicator&&) noexcept = default;
 Communicator::~Communicator() = default;
 
+Communicator Communicator::planned(int rank, int size) {
+  if (rank < 0 || rank >= size)
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("a planned communicator: rank {} of {}, expected a rank from 0 to below the size", rank, size));
+  Communicator planned;
+  planned.planned_rank_ = rank;
+  planned.planned_size_ = size;
+  return planned;
+}
+
 CommunicatorState& Communicator::state() const {
+  if (planned_size_ > 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("a call of a communicator of {} ranks that is only planned: expected one that World or "
+                            "split() has made",
+                            planned_size_));
   if (!state_)
     throw Error(Code::InvalidArgument,
                 "this communicator is empty: moved from, or what split gives for a color below 0");
@@ -43,8 +59,8 @@ CommunicatorState& Communicator::state() const {
   return *state_;
 }
 
-int Communicator::rank() const noexcept { return state_ ? state_->group.rank : -1; }
-int Communicator::size() const noexcept { return state_ ? state_->group.size() : 0; }
+int Communicator::rank() const noexcept { return state_ ? state_->group.rank : planned_rank_; }
+int Communicator::size() const noexcept { return state_ ? state_->group.size() : planned_size_; }
 
 int Communicator::world_rank(int rank) const { return state_ ? state_->group.world_rank(rank) : rank; }
 std::string Communicator::name() const { return state_ ? state_->group.text() : "no communicator"; }

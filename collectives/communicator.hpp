@@ -43,6 +43,10 @@ class SINEW_API Communicator {
  public:
   Communicator() noexcept;
   explicit Communicator(std::shared_ptr<CommunicatorState> state) noexcept;
+  /// A rank's number and the size of a communicator that need not exist. Layers that are made with it have the
+  /// parameters and the sizes of a layout without its ranks. It makes no calls: they throw InvalidArgument.
+  /// Errors: InvalidArgument unless 0 <= rank < size.
+  static Communicator planned(int rank, int size);
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -330,6 +334,7 @@ class SINEW_API Communicator {
   }
 
   std::shared_ptr<CommunicatorState> state_;
+  int planned_rank_ = -1, planned_size_ = 0;  // if there is no state: of a communicator that is only planned
 };
 
 }  // namespace sinew

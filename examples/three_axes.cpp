@@ -23,6 +23,7 @@
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
+#include <sinew/parallel/sharded_stages/unit_order_of.hpp>
 #include <sinew/parallel/tensor/column_linear.hpp>
 #include <sinew/parallel/tensor/row_linear.hpp>
 
@@ -104,6 +105,10 @@ struct Engine final : sp::StageEngine {
     std::copy_n(bytes(dy), din.bytes, din.data);
     return din.bytes;
   }
+  // The schedule says when the stage, which is one unit, is gathered, freed and summed.
+  void unshard(std::int32_t) override { data->unshard(0); }
+  void reshard(std::int32_t) override { data->reshard(0); }
+  void reduce(std::int32_t) override { data->reduce(0); }
 };
 
 int main(int argc, char** argv) try {
@@ -132,12 +137,15 @@ int main(int argc, char** argv) try {
     const sp::KeyedRandom random(7, part.parameter.path);
     part.fill([&](std::int64_t k) { return 0.1 * random.normal(static_cast<std::uint64_t>(k)); });
   };
+  const sp::PipelineSchedule schedule =
+      sp::with_sharding(sp::with_messages(sp::one_forward_one_backward(pp, kMicroBatches)));
+  sp::DataParallelOptions options{.gradients = sinew::ReduceOp::Sum};  // the optimizer gets the mean of all samples
+  options.step.order = sp::unit_order_of(schedule, engine.stage, {{engine.stage, {like.unit}}});
   engine.data = std::make_unique<sp::DataParallel>(
       mesh, parameters, initial, sp::data_row(argv[1], {"dp"}), [&](auto bytes) { return world.allocate(bytes); },
-      sp::DataParallelOptions{.gradients = sinew::ReduceOp::Sum});  // the optimizer gets the mean of all samples
+      options);
   sp::DataParallel& data = *engine.data;
   sp::Optimizer optimizer(data.memory(), sp::AdamOptions{.rate = 0.01});
-  const sp::PipelineSchedule schedule = sp::with_messages(sp::one_forward_one_backward(pp, kMicroBatches));
   sp::PipelineRunner training(mesh.along("pp"), schedule, engine, {&data.protocol()});
   sp::PipelineRunner evaluation(mesh.along("pp"), sp::forward_only(schedule), engine, {&data.protocol()});
   const auto begin_batch = [&](std::int64_t batch) {
@@ -153,10 +161,7 @@ int main(int argc, char** argv) try {
   }
   for (; step < steps; ++step) {
     begin_batch(step);
-    data.before_forward(0), data.after_forward(0), data.before_backward(0);  // gathered once, for all micro-batches
     training.run();
-    for (std::int32_t p = 0; p < std::ssize(parameters); ++p) data.gradient_ready(p);
-    data.after_backward(0);
     const auto owned = data.finish_backward();
     const sp::WeightedLoss loss = batch_loss();
     const double norm = sp::gradient_norm(data, owned) * loss.scale();
@@ -168,9 +173,8 @@ int main(int argc, char** argv) try {
                         {.step = step, .optimizer_steps = optimizer.steps()});
   const auto scope = data.forward_only();
   begin_batch(1'000'000);  // samples that it has not seen
-  data.before_forward(0);
   evaluation.run();
-  data.after_forward(0), data.finish_forward();
+  data.finish_forward();
   const double loss = batch_loss().mean();
   if (world.rank() == 0) std::printf("evaluation after step %d: loss %.12f\n", step, loss);
   return 0;

@@ -5,19 +5,20 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
-#include <gpt/math/blas.hpp>
 #include <gpt/model/model.hpp>
-#include <gpt/train/stages.hpp>
+#include <gpt/train/pass_data.hpp>
+#include <gpt/train/plan.hpp>
 #include <gpt/train/trainer.hpp>
 #include <numeric>
 #include <span>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/modules/module.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
-
-#include "plain_store.hpp"
 
 namespace {
 
@@ -40,56 +41,88 @@ double unshared_of_layer(std::int64_t rows, std::int64_t width) {
   });
 }
 
-/// The stages of one place, alone.
+/// A layout in which this rank shares nothing but the pipeline.
+sp::JobConfig alone(sp::JobConfig job) {
+  job.layout = {.pp = job.layout.pp};
+  job.zero = 0;
+  job.replicas = 1;
+  job.sequence_parallel = job.decomposed = false;
+  return job;
+}
+
+/// The stages of one place, without any exchange.
 class StageTimer {
  public:
-  StageTimer(const gpt::Options& options, const gpt::Text& text, int ranks, int pp)
-      : samples_(static_cast<int>(sp::samples_of_pass(ranks, options.job))),
-        stages_(gpt::stages_of(options.shape, options.job, pp)),
-        store_(options.shape, options.job.precision.parameter, options.job.precision.gradient, 1),
-        blas_(gpt::make_blas(options.blas, options.blas_threads)),
-        model_(options.shape, gpt::model_options(options.job, options.experts), *blas_, {}, stages_.parts),
-        sequences_(text.sequences({1, 0, options.shape.context}, 0, samples_)) {
-    const std::size_t bytes =
-        gpt::Model::boundary_bytes(options.shape, {}, gpt::model_options(options.job, options.experts), samples_);
-    for (std::vector<std::byte>* b : {&in_, &out_, &din_, &dout_}) b->resize(bytes);
-    for (std::vector<std::byte>* b : {&in_, &dout_}) {
-      auto* values = reinterpret_cast<float*>(b->data());
-      for (std::size_t i = 0; i < bytes / sizeof(float); ++i) values[i] = static_cast<float>(i % 17) * 0.1F - 0.8F;
+  StageTimer(sinew::World& world, const gpt::Options& options, const gpt::Text& text, int pp)
+      : job_(alone(options.job)),
+        samples_(sp::samples_of_pass(world.size(), options.job)),
+        group_(world.communicator().split(world.rank())),
+        mesh_(group_, sp::Factorisation({{"dp", 1}})),
+        blas_(gpt::blas_of(options)),
+        routers_(options.shape.layers_with_experts(), options.shape.experts.count, options.shape.experts.bias_rate),
+        parts_(options.shape, job_, options.experts, samples_, {&none_, &none_, &none_, &none_, {}, &none_}, *blas_,
+               {.routers = &routers_}),
+        stages_(gpt::stages_of(options.shape, job_, pp)),
+        defers_(sp::stages(job_) > 1 && sp::has_late_weights(sp::schedule_of(job_))) {
+    sp::ParameterList list({.dtype = job_.precision.parameter, .unit = "stages", .gradient = job_.precision.gradient});
+    for (gpt::StagePart part : stages_) {
+      part.tokens_are_elsewhere = false;
+      modules_.push_back(parts_.stage(part));
+      modules_.back()->declare(list);
     }
+    const auto hold = [&](const sp::ParameterList::Family& family) {
+      return std::make_unique<sp::DataParallel>(mesh_, family.parameters, family.initial(1),
+                                                sp::data_row("ddp", {"dp"}),
+                                                [&world](std::size_t bytes) { return world.allocate(bytes); });
+    };
+    data_ = hold(list.dense());
+    if (!list.experts().parameters.empty()) experts_ = hold(list.experts());
+    batch_.read(options.shape, parts_.places(), text.sequences({1, 0, options.shape.context}, 0, samples_), 0, 0);
   }
 
   std::vector<Calibration::Stage> run() {
     std::vector<Calibration::Stage> all;
-    for (std::size_t i = 0; i < stages_.parts.size(); ++i) all.push_back(stage(static_cast<int>(i)));
+    for (const sp::ModulePtr<float>& module : modules_) all.push_back(stage(*module));
     return all;
   }
 
  private:
-  Calibration::Stage stage(int own) {
-    const gpt::StagePart& part = stages_.parts[static_cast<std::size_t>(own)];
-    const sinew::ConstBuffer in(sinew::Buffer{in_.data(), part.embeds ? 0 : in_.size()}),
-        dout(sinew::Buffer{dout_.data(), part.predicts ? 0 : dout_.size()});
-    const sinew::Buffer out{out_.data(), part.predicts ? 0 : out_.size()},
-        din{din_.data(), part.embeds ? 0 : din_.size()};
+  static std::vector<float> some_values(std::int64_t elements) {
+    std::vector<float> values(static_cast<std::size_t>(elements));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) * 0.1F - 0.8F;
+    return values;
+  }
+
+  Calibration::Stage stage(sp::Module<float>& module) {
+    sp::Pass<float> pass(*data_, experts_.get(), pool_, false);
+    pass.batch = batch_.batch();
+    sp::Kept<float> kept;
+    const std::vector<float> x = some_values(module.in_elements()), dout = some_values(module.out_elements());
+    std::vector<float> out(dout.size()), dx(x.size());
     Calibration::Stage s;
-    s.forward = seconds_of([&] { model_.forward(store_, {own, 0}, sequences_, samples_, {}, in, out); });
-    if (part.defers) {
-      s.input_gradient = seconds_of([&] { model_.backward_input(store_, {own, 0}, 1, dout, din); });
-      s.weight_gradient = seconds_of([&] { model_.backward_weights({own, 0}); });
+    s.forward = seconds_of([&] { module.forward(pass, x.data(), kept, out.data()); });
+    if (defers_) {
+      s.input_gradient = seconds_of([&] { module.input_gradient(pass, x.data(), kept, dout.data(), dx.data()); });
+      s.weight_gradient = seconds_of([&] { module.weight_gradient(pass, x.data(), kept, dout.data()); });
     } else {
-      s.backward = seconds_of([&] { model_.backward(store_, {own, 0}, 1, dout, din); });
+      s.backward = seconds_of([&] { module.backward(pass, x.data(), kept, dout.data(), dx.data()); });
     }
     return s;
   }
 
-  int samples_;
-  gpt::RankStages stages_;
-  PlainStore store_;
-  std::unique_ptr<gpt::Blas> blas_;
-  gpt::Model model_;
-  std::vector<std::uint8_t> sequences_;
-  std::vector<std::byte> in_, out_, din_, dout_;
+  sp::JobConfig job_;
+  std::int64_t samples_;
+  sinew::Communicator none_, group_;
+  sp::Mesh mesh_;
+  std::unique_ptr<sp::Blas> blas_;
+  sp::RouterStates routers_;
+  gpt::ModelParts<float> parts_;
+  std::vector<gpt::StagePart> stages_;
+  bool defers_;
+  std::vector<sp::ModulePtr<float>> modules_;
+  std::unique_ptr<sp::DataParallel> data_, experts_;
+  sp::ArrayPool<float> pool_;
+  gpt::PassData batch_;
 };
 
 /// The optimizer's part of a step, on memory of its own.
@@ -161,7 +194,7 @@ Calibrator::Calibrator(sinew::World& world, const gpt::Options& options, const g
   const sp::DataStrategy strategy = sp::data_strategy(world.size(), options.job, gpt::engine_facts(options.shape));
   const int pp = strategy.shape.index(world.rank(), "pp");
   parts_ = std::unique_ptr<Parts>(
-      new Parts{world, options, pp, StageTimer(options, text, world.size(), pp), UpdateTimer(world, owned, whole)});
+      new Parts{world, options, pp, StageTimer(world, options, text, pp), UpdateTimer(world, owned, whole)});
 }
 
 Calibrator::~Calibrator() = default;
@@ -177,7 +210,7 @@ Calibration Calibrator::sample() {
     if (job.layout.tp > 1 && !job.sequence_parallel)
       unshared = unshared_of_layer(sp::samples_of_pass(parts_->world.size(), job) * shape.context, shape.width);
   });
-  const std::vector<gpt::StagePart> parts = gpt::stages_of(shape, job, parts_->pp).parts;
+  const std::vector<gpt::StagePart> parts = gpt::stages_of(shape, job, parts_->pp);
   for (std::size_t s = 0; s < found.stages.size(); ++s) {
     const double alone = unshared * (parts[s].last_block - parts[s].first_block);
     const auto shared = [&](double time, double passes) {

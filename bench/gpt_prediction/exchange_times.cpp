@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <gpt/model/model.hpp>
-#include <gpt/train/stages.hpp>
+#include <gpt/train/plan.hpp>
 #include <gpt/train/trainer.hpp>
 
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>

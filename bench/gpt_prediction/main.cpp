@@ -8,8 +8,9 @@
 #include <cstdio>
 #include <gpt/text/text.hpp>
 #include <gpt/train/options.hpp>
-#include <gpt/train/run.hpp>
+#include <gpt/train/plan.hpp>
 #include <gpt/train/trainer.hpp>
+#include <gpt/train/training.hpp>
 #include <vector>
 
 #include <fmt/format.h>

@@ -31,7 +31,7 @@ BEGIN {
   quoted = $0 ~ /include[ \t]*"/
   header = $0; sub(/^[^"<]*["<]/, "", header); sub(/[">].*/, "", header)
   if (!quoted && is_system(header)) next
-  if (quoted && FILENAME ~ /^(tools|tests|bench|examples|python)\// && lies_beside(FILENAME, header)) next   # programs have no include root
+  if (quoted && FILENAME ~ /^(tools|tests|bench|examples|apps|python)\// && lies_beside(FILENAME, header)) next   # programs have no include root
   found = 0
   why = ""
   for (i = 1; i <= rows && found < 2; ++i) {

@@ -1,5 +1,7 @@
 // A stack of layers in the stages of a pipeline, with parameters that copies of a stage shard among them (FSDP x PP).
-// Try: sinew-run -n 4 build/release/bin/modules_fsdp_pp 2      (PP: 1, 2 or 4 stages, which divide the ranks)
+// Each layer is a stage. The schedule gathers, frees and sums stages while others compute, within a budget of bytes.
+// Try: sinew-run -n 4 build/release/bin/modules_fsdp_pp 2            (PP: 1, 2 or 4 ranks, which divide all ranks)
+//      sinew-run -n 4 build/release/bin/modules_fsdp_pp 2 5000       (BUDGET: too little for two gathered stages)
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -25,6 +27,7 @@ constexpr int kLayers = 4, kBatch = 32, kMicroBatches = 4, kWidth = 16;
 
 int main(int argc, char** argv) try {
   const int pp = argc > 1 ? std::stoi(argv[1]) : 2;
+  const std::int64_t budget = argc > 2 ? std::stoll(argv[2]) : 0;
   auto world = sinew::World::from_environment();
   const int dp = world.size() / std::max(pp, 1), rows = kBatch / std::max(dp, 1) / kMicroBatches;
   if (pp < 1 || kLayers % pp != 0 || dp * pp != world.size() || kBatch % (dp * kMicroBatches) != 0)
@@ -33,15 +36,16 @@ int main(int argc, char** argv) try {
   sp::HostBlas blas;
   sinew::Communicator alone;
 
-  std::vector<sp::ModulePtr<double>> layers;  // of this rank's stage
-  for (int l = mesh.index("pp") * kLayers / pp; l < (mesh.index("pp") + 1) * kLayers / pp; ++l) {
+  // With all microbatches in turn, a stage is needed twice in a step: forward and backward.
+  const sp::PipelineSchedule schedule = sp::with_messages(sp::looped_breadth_first(pp, kMicroBatches, kLayers / pp));
+  std::vector<sp::ModulePtr<double>> stages;  // of this rank
+  for (int l = 0; l < kLayers; ++l) {
+    if (schedule.rank_of[static_cast<std::size_t>(l)] != mesh.index("pp")) continue;
     const sp::LinearShape shape{.name = std::to_string(l), .rows = rows, .inputs = kWidth, .outputs = kWidth};
-    layers.push_back(sp::residual<double>(
+    stages.push_back(sp::residual<double>(
         sp::sequence<double>(std::make_unique<sp::ColumnModule<double>>(sp::LayerGroup{alone, &blas}, shape),
                              std::make_unique<sp::Pointwise<double>>(rows * kWidth, sp::gelu<double>()))));
   }
-  std::vector<sp::ModulePtr<double>> stages;
-  stages.push_back(std::make_unique<sp::Sequence<double>>(std::move(layers)));
 
   // Each row is to become its own mirror image.
   const sp::KeyedRandom random(1, "rows");
@@ -62,13 +66,12 @@ int main(int argc, char** argv) try {
                                               out[k] *= 2;
                                             }
                                           }};
-  sp::PipelinedModel<double> model(mesh, mesh.along("pp"),
-                                   sp::with_messages(sp::one_forward_one_backward(pp, kMicroBatches)),
-                                   std::move(stages), ends, [&](auto bytes) { return world.allocate(bytes); },
-                                   {.row = sp::data_row("zero3", {"dp"}),
-                                    .parameter = sinew::DType::F64,
-                                    .gradient = sinew::DType::F64,
-                                    .spread = "pp"});
+  sp::ModelOptions options{.row = sp::data_row("zero3", {"dp"}), .parameter = sinew::DType::F64, .spread = "pp"};
+  options.data.step.gathered_bytes = budget;
+  sp::PipelinedModel<double> model(
+      mesh, mesh.along("pp"), schedule, std::move(stages), ends, [&](auto bytes) { return world.allocate(bytes); },
+      options);
+  if (world.rank() == 0) std::fprintf(stderr, "%s\n", model.why().c_str());
   sp::Optimizer optimizer(model.data().memory(), sp::AdamOptions{.rate = 0.01});
 
   for (int step = 0; step < 100; ++step) {

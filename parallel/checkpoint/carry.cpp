@@ -37,18 +37,25 @@ std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>&
   return steps;
 }
 
-/// The numbers of a HeldState, as ranks send them to each other. The scale of the loss is sent as its bits.
-constexpr std::size_t kHeldNumbers = 5;
+/// The numbers of a HeldState, as ranks send them to each other. The scale of the loss is sent as its bits. A scale
+/// of 0 means that there is no scaler, and 0 samples mean that there is no sampler.
+constexpr std::size_t kHeldNumbers = 10;
 using HeldNumbers = std::array<std::int64_t, kHeldNumbers>;
 HeldNumbers numbers_of(const HeldState& held) noexcept {
-  const LossScaleState scaling = held.loss_scale.value_or(LossScaleState{.scale = 0});  // 0: there is none
-  return {held.step, held.optimizer_steps, std::bit_cast<std::int64_t>(scaling.scale), scaling.good_steps,
-          scaling.skipped_steps};
+  const LossScaleState scaling = held.loss_scale.value_or(LossScaleState{.scale = 0});
+  const SamplerState sampler = held.sampler.value_or(SamplerState{});
+  return {held.step,          held.optimizer_steps,     std::bit_cast<std::int64_t>(scaling.scale),
+          scaling.good_steps, scaling.skipped_steps,    std::bit_cast<std::int64_t>(sampler.seed),
+          sampler.samples,    sampler.shuffled ? 1 : 0, sampler.epoch,
+          sampler.position};
 }
 CarriedState carried_from(std::span<const std::int64_t, kHeldNumbers> numbers) noexcept {
   CarriedState carried{.step = numbers[0], .optimizer_steps = numbers[1]};
   const LossScaleState scaling{std::bit_cast<double>(numbers[2]), numbers[3], numbers[4]};
   if (scaling.scale != 0) carried.loss_scale = scaling;
+  const SamplerState sampler{std::bit_cast<std::uint64_t>(numbers[5]), numbers[6], numbers[7] != 0, numbers[8],
+                             numbers[9]};
+  if (sampler.samples > 0) carried.sampler = sampler;
   return carried;
 }
 

@@ -9,6 +9,7 @@
 #include <sinew/parallel/checkpoint/index/item.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
+#include <sinew/parallel/sampler/sampler_state.hpp>
 
 namespace sinew::parallel {
 
@@ -19,12 +20,14 @@ struct HeldState {
   std::int64_t optimizer_steps = 0;
   std::span<const CheckpointPart> parts{};
   std::optional<LossScaleState> loss_scale{};  ///< {}: the training has no LossScaler
+  std::optional<SamplerState> sampler{};       ///< {}: the training has no DistributedSampler
 };
 
 /// The step from which ranks go on.
 struct CarriedState {
   std::int64_t step = 0, optimizer_steps = 0;
   std::optional<LossScaleState> loss_scale{};
+  std::optional<SamplerState> sampler{};
 };
 
 /// Fills the wanted parts of all ranks from the parts that ranks hold, for any two layouts: a checkpoint without files.

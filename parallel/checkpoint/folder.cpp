@@ -78,16 +78,27 @@ void require_folder_for_checkpoints(CallGroup all, const std::string& folder) {
   });
 }
 
-std::string make_partial_folder(const std::string& folder, std::int64_t step) {
-  return with_system_error(folder, [&] {
+std::string partial_folder(const std::string& folder, std::int64_t step, const std::string& id) {
+  return fmt::format("{}/{}{:06}-{}", folder, kPartial, step, id);
+}
+
+void join_partial_folder(const std::string& folder, const std::string& partial, bool cleans) {
+  with_system_error(folder, [&] {
     fs::create_directories(folder);
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      if (entry.path().filename().string().starts_with(kPartial)) fs::remove_all(entry.path());
+    if (cleans) {
+      for (const auto& entry : fs::directory_iterator(folder)) {
+        if (entry.path().filename().string().starts_with(kPartial) && entry.path() != partial)
+          fs::remove_all(entry.path());
+      }
     }
-    std::string partial = fmt::format("{}/{}{:06}-{:016x}", folder, kPartial, step, random_id());
-    fs::create_directory(partial);
-    return partial;
+    fs::create_directory(partial);  // false if another rank was faster
   });
+}
+
+std::string make_partial_folder(const std::string& folder, std::int64_t step) {
+  std::string partial = partial_folder(folder, step, fmt::format("{:016x}", random_id()));
+  join_partial_folder(folder, partial, true);
+  return partial;
 }
 
 void put_in_place(const std::string& partial, const std::string& folder, std::int64_t step) {

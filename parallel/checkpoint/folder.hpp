@@ -31,6 +31,12 @@ SINEW_API void require_folder_for_checkpoints(CallGroup all, const std::string& 
 /// Errors: System.
 std::string make_partial_folder(const std::string& folder, std::int64_t step);
 
+/// A name for the folder of a save that has not ended. No other save has this `id`.
+std::string partial_folder(const std::string& folder, std::int64_t step, const std::string& id);
+/// Makes this folder, unless another rank has made it. cleans: first removes what interrupted saves have left.
+/// Errors: System.
+void join_partial_folder(const std::string& folder, const std::string& partial, bool cleans);
+
 /// Makes the written files the checkpoint of that step. If the step has a checkpoint already, the old one stays intact
 /// until the new one takes its place, at once.
 /// Errors: System; Unavailable where the file system cannot exchange two folders.

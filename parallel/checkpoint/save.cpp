@@ -1,6 +1,5 @@
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <filesystem>
@@ -21,21 +20,9 @@
 #include <sinew/parallel/checkpoint/save_plan.hpp>
 #include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/common/user_code.hpp>
-#include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
 namespace {
-
-std::string text_of(const CheckpointMetadata& m) {
-  std::string text =
-      fmt::format("step {}, optimizer steps {}, seed {}, data position {}, layout '{}', configuration '{}'", m.step,
-                  m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
-  if (m.loss_scale) {
-    text += fmt::format(", loss scale {} after {} good steps, {} steps skipped", m.loss_scale->scale,
-                        m.loss_scale->good_steps, m.loss_scale->skipped_steps);
-  }
-  return text;
-}
 
 std::string_view stage_name(SaveStage stage) noexcept {
   switch (stage) {
@@ -71,7 +58,7 @@ struct AsyncSave::State {
   State(CallGroup ranks, const std::string& to, std::span<const CheckpointPart> parts,
         const CheckpointMetadata& metadata, const SaveOptions& how)
       : all(ranks), folder(to), options(how), what(fmt::format("save of step {} to {}", metadata.step, to)) {
-    plan_with_all(parts, metadata);
+    plan = plan_with_all(all, what, parts, metadata);
     file = file_of_rank(plan, all->rank(), parts);
     try {
       on_all_or_none(all, what, [&] {
@@ -89,31 +76,6 @@ struct AsyncSave::State {
   ~State() {
     if (writer.joinable()) writer.join();
     discard();
-  }
-
-  void plan_with_all(std::span<const CheckpointPart> parts, const CheckpointMetadata& metadata) {
-    std::string mine;
-    on_all_or_none(all, what, [&] {
-      if (metadata.step < 0)
-        throw Error(Code::InvalidArgument, fmt::format("step {}, expected 0 or more", metadata.step));
-      if (metadata.loss_scale && !(std::isfinite(metadata.loss_scale->scale) && metadata.loss_scale->scale > 0))
-        throw Error(Code::InvalidArgument,
-                    fmt::format("loss scale {}, expected a finite number above 0", metadata.loss_scale->scale));
-      std::vector<PartDescription> descriptions;
-      for (const CheckpointPart& part : parts) {
-        require_valid(part);
-        descriptions.push_back({part.item, part.extent});
-      }
-      mine = to_text(descriptions);
-      static_cast<void>(to_text(CheckpointIndex{metadata, 0, {}, {}}));
-    });
-    require_equal_on_all(all, what, text_of(metadata), all.options(what.c_str()));
-    const std::vector<std::string> texts = texts_of_all(all, mine, all.options(what.c_str()));
-    on_all_or_none(all, what, [&] {
-      std::vector<std::vector<PartDescription>> of_ranks;
-      for (const std::string& text : texts) of_ranks.push_back(descriptions_from_text(text));
-      plan = plan_save(of_ranks, metadata);
-    });
   }
 
   /// On all ranks or on none: where one has no memory for it, none writes.

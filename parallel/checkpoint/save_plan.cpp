@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <span>
 #include <tuple>
@@ -8,6 +9,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/index/cover.hpp>
 #include <sinew/parallel/checkpoint/save_plan.hpp>
+#include <sinew/parallel/common/all_or_none.hpp>
+#include <sinew/parallel/mesh/agreement.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -131,6 +134,18 @@ void place(CheckpointIndex& index) {
   }
 }
 
+std::string text_of(const CheckpointMetadata& m) {
+  std::string text =
+      fmt::format("step {}, optimizer steps {}, seed {}, data position {}, layout '{}', configuration '{}'", m.step,
+                  m.optimizer_steps, m.seed, m.data_position, m.layout, m.configuration);
+  if (m.loss_scale) {
+    text += fmt::format(", loss scale {} after {} good steps, {} steps skipped", m.loss_scale->scale,
+                        m.loss_scale->good_steps, m.loss_scale->skipped_steps);
+  }
+  if (m.sampler) text += ", " + m.sampler->to_string();
+  return text;
+}
+
 }  // namespace
 
 CheckpointIndex plan_save(const std::vector<std::vector<PartDescription>>& of_ranks,
@@ -158,6 +173,46 @@ CheckpointIndex plan_save(const std::vector<std::vector<PartDescription>>& of_ra
   }
   place(index);
   return index;
+}
+
+void require_sound(const CheckpointMetadata& metadata) {
+  if (metadata.step < 0) throw Error(Code::InvalidArgument, fmt::format("step {}, expected 0 or more", metadata.step));
+  if (metadata.loss_scale && !(std::isfinite(metadata.loss_scale->scale) && metadata.loss_scale->scale > 0))
+    throw Error(Code::InvalidArgument,
+                fmt::format("loss scale {}, expected a finite number above 0", metadata.loss_scale->scale));
+  if (metadata.sampler) require_sound(*metadata.sampler);
+  static_cast<void>(to_text(CheckpointIndex{metadata, 0, {}, {}}));  // throws for text that is not UTF-8
+}
+
+void require_equal_metadata(CallGroup all, const std::string& what, const CheckpointMetadata& metadata) {
+  require_equal_on_all(all, what, text_of(metadata), all.options(what.c_str()));
+}
+
+std::vector<PartDescription> descriptions_of(std::span<const CheckpointPart> parts) {
+  std::vector<PartDescription> descriptions;
+  for (const CheckpointPart& part : parts) {
+    require_valid(part);
+    descriptions.push_back({part.item, part.extent});
+  }
+  return descriptions;
+}
+
+CheckpointIndex plan_with_all(CallGroup all, const std::string& what, std::span<const CheckpointPart> parts,
+                              const CheckpointMetadata& metadata) {
+  std::string mine;
+  on_all_or_none(all, what, [&] {
+    require_sound(metadata);
+    mine = to_text(descriptions_of(parts));
+  });
+  require_equal_metadata(all, what, metadata);
+  const std::vector<std::string> texts = texts_of_all(all, mine, all.options(what.c_str()));
+  CheckpointIndex plan;
+  on_all_or_none(all, what, [&] {
+    std::vector<std::vector<PartDescription>> of_ranks;
+    for (const std::string& text : texts) of_ranks.push_back(descriptions_from_text(text));
+    plan = plan_save(of_ranks, metadata);
+  });
+  return plan;
 }
 
 }  // namespace sinew::parallel

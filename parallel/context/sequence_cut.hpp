@@ -39,6 +39,7 @@ class SINEW_API SequenceCut {
   std::vector<std::int64_t> positions(int rank) const;
   /// Pairs of a query of `rank` and a key that it sees: the work of attention on that rank.
   std::int64_t pairs(int rank, const AttentionMask& mask) const noexcept;
+  friend bool operator==(const SequenceCut&, const SequenceCut&) = default;
 
  private:
   SequenceCut(std::int64_t length, std::vector<std::vector<Rows>> pieces)

@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -22,21 +20,11 @@
 #include <sinew/parallel/data_parallel/pass_runner.hpp>
 #include <sinew/parallel/data_parallel/plan/pass_graphs.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
+#include <sinew/parallel/data_parallel/predicted_prices.hpp>
+#include <sinew/parallel/data_parallel/unit_uses.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-/// Returns a function that copies parts of parameters out of `values`, which are whole parameters.
-InitialValues copies_of(std::span<const ConstBuffer> values) {
-  return [values](const InitialPart& part) {
-    const std::size_t begin = static_cast<std::size_t>(part.first) * size_of(part.parameter.dtype);
-    std::memcpy(part.into.data, values[at(part.number)].data + begin, part.into.bytes);
-  };
-}
-
-}  // namespace
-
 struct DataParallel::Start {
   // Whole parameters, which ranks compare. {}: ranks do not compare them.
   std::optional<std::span<const ConstBuffer>> values;
@@ -53,9 +41,12 @@ struct DataParallel::State {
   StepMemory memory;
   std::vector<std::string> units;
   std::vector<std::vector<std::int32_t>> members;  // by unit: the numbers of its parameters
+  std::vector<std::int32_t> unit_of;               // by parameter
+  UnitUses training, evaluation;                   // if a schedule decides the order
   std::optional<StepProtocol> protocol;
   std::optional<Error> failed;  // the error of an exchange of this step
   std::optional<PassRunner> synced, unsynced, forward;
+  std::vector<std::int32_t> order;  // of gradients, by which buckets were planned; {}: the last parameter's comes first
   bool rebuilds = false;
   bool accumulated = false;
   std::size_t gradient_room = 0;
@@ -78,8 +69,9 @@ struct DataParallel::State {
         members.emplace_back();
       }
       members[number->second].push_back(i);
+      unit_of.push_back(static_cast<std::int32_t>(number->second));
     }
-    rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole;
+    rebuilds = o.rebuild_buckets && sharded.optimizer == Held::Whole && !is_scheduled();
   }
 
   State(const State&) = delete;
@@ -99,6 +91,7 @@ struct DataParallel::State {
 
   void require_unit(std::int32_t unit) const { require_number("unit", unit, units.size()); }
   void require_parameter(std::int32_t p) const { require_number("parameter", p, parameters.size()); }
+  bool is_scheduled() const noexcept { return !options.step.order.empty(); }
   bool shards_gradients() const noexcept { return sharded.gradient == Held::Sharded; }
 
   PassRunner& runner_of(PassKind kind) {
@@ -118,13 +111,17 @@ struct DataParallel::State {
 
   /// Makes the protocol that refuses calls which are not due.
   void begin_protocol() {
-    StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded,
+    training = UnitUses(options.step.order.training, units);
+    evaluation = UnitUses(options.step.order.evaluation, units);
+    StepProtocol::Shape shape{.gathers_units = sharded.parameter == Held::Sharded && !is_scheduled(),
+                              .follows_schedule = is_scheduled(),
+                              .scheduled = training.calls(),
+                              .scheduled_forward = evaluation.calls(),
                               .unused_are_zero = options.unused_are_zero,
                               .owns_parts = !memory.owned_values().empty()};
     for (const std::string& unit : units) shape.units.push_back({unit, unit == options.step.outer_unit});
-    for (const DataParameter& p : parameters)
-      shape.gradients.push_back(
-          {p.path, static_cast<std::int32_t>(std::ranges::find(units, p.unit) - units.begin()), p.uses});
+    for (std::size_t p = 0; p < parameters.size(); ++p)
+      shape.gradients.push_back({parameters[p].path, unit_of[p], parameters[p].uses});
     protocol.emplace(std::move(shape), [this](const std::string& why) { memory.end_groups(why); });
     memory.memory().follow(*protocol);
   }
@@ -149,6 +146,37 @@ struct DataParallel::State {
     return *protocol;
   }
 
+  /// A call that a schedule decides: signals the next of the unit's nodes of this kind.
+  void scheduled(StepProtocol::UnitCallKind kind, std::int32_t unit) {
+    require_unit(unit);
+    calls().scheduled({kind, unit});
+    PassRunner& pass = now();
+    exchanging([&] {
+      // An engine that has read no parameter, or added no gradient, has not waited for the room of later exchanges.
+      if (kind == StepProtocol::UnitCallKind::Reshard) pass.begin_use(unit);
+      if (kind == StepProtocol::UnitCallKind::Reduce) (void)pass.begin_gradients(unit);
+      pass.signal_next(kind, unit);
+    });
+  }
+  const UnitUses& uses() const noexcept { return protocol->kind() == PassKind::ForwardOnly ? evaluation : training; }
+  /// Makes calls of the schedule until so many were made in this pass.
+  void make_calls(std::size_t until) {
+    while (protocol->scheduled_calls() < until) {
+      const StepProtocol::UnitCall call = uses().calls()[protocol->scheduled_calls()];
+      scheduled(call.kind, call.unit);
+    }
+  }
+  void wait_for_value(std::int32_t parameter) {
+    if (is_scheduled()) exchanging([&] { now().begin_use(unit_of[at(parameter)]); });
+  }
+  void wait_for_gradient(std::int32_t parameter) {
+    if (!is_scheduled() || protocol->is_summed()) return;
+    if (exchanging([&] { return now().begin_gradients(unit_of[at(parameter)]); })) return;
+    const DataParameter& p = parameters[at(parameter)];
+    throw Error(Code::InvalidArgument,
+                fmt::format("gradient of '{}': '{}' was reduced for the last time in this step", p.path, p.unit));
+  }
+
   /// Plans the memory of a step. Called before the first step, and again at the first no_sync(), from which on
   /// gradients are added up.
   void plan_memory(bool accumulates) {
@@ -163,33 +191,22 @@ struct DataParallel::State {
     gradient_room = room_for_gradients();
     synced.emplace(plan.graph, memory, parameters, units);
     unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
-    forward.emplace(forward_half(plan.graph), memory, parameters, units);
+    forward.emplace(forward_graph(plan), memory, parameters, units);
   }
 
   /// Plans the step again, with buckets in the order in which rank 0 reported its gradients. Called once, after the
   /// first step.
-  void rebuild(std::vector<std::int32_t> order) {
+  void rebuild(std::vector<std::int32_t> reported) {
     rebuilds = false;
-    memory.take_from_first(order);
-    run(plan_step(parameters, row, options.step, order));
-  }
-
-  std::vector<std::int32_t> order_of_gradients() const {
-    std::map<std::int32_t, std::int32_t> parameter_of;
-    for (std::size_t p = 0; p < parameters.size(); ++p)
-      parameter_of.emplace(synced->gradients[p], static_cast<std::int32_t>(p));
-    std::vector<std::int32_t> order;
-    for (const std::int32_t node : synced->runner.reported()) {
-      const auto p = parameter_of.find(node);
-      if (p != parameter_of.end()) order.push_back(p->second);
-    }
-    return order;
+    memory.take_from_first(reported);
+    run(plan_step(parameters, row, options.step, reported));
+    order = std::move(reported);
   }
 
   /// The bytes that whole gradients may take while they wait to be scattered. The default is twice the largest bucket:
   /// the engine writes one while another is in flight. 0: there is no limit.
   std::size_t room_for_gradients() const {
-    if (!shards_gradients() || sharded.parameter == Held::Sharded) return 0;
+    if (!shards_gradients() || sharded.parameter == Held::Sharded || is_scheduled()) return 0;
     if (options.step.gathered_bytes > 0) return static_cast<std::size_t>(options.step.gathered_bytes);
     std::int64_t largest = 0;
     for (std::int32_t p = 0; p < std::ssize(parameters); ++p) largest = std::max(largest, memory.gradient_bytes(p));
@@ -228,8 +245,8 @@ struct DataParallel::State {
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, std::span<const ConstBuffer> values,
                            const DataRow& row, Allocate allocate, const DataParallelOptions& options,
                            const std::source_location& where)
-    : DataParallel(mesh, std::move(parameters), Start{values, copies_of(values)}, row, std::move(allocate), options,
-                   where) {}
+    : DataParallel(mesh, std::move(parameters), Start{values, parts_of_whole(values)}, row, std::move(allocate),
+                   options, where) {}
 
 DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, const InitialValues& initial,
                            const DataRow& row, Allocate allocate, const DataParallelOptions& options,
@@ -259,11 +276,15 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
     const auto doing = [&] { return fmt::format("initial values of '{}'", part.parameter.path); };
     run_user_code(*ranks, doing, [&] { start.initial(part); });
   };
-  Allocate guarded = [ranks, allocate = std::move(allocate)](std::size_t bytes) {
-    const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };
-    return run_user_code(*ranks, doing, [&] { return allocate(bytes); });
+  const auto guarded = [ranks](Allocate give) -> Allocate {
+    return [ranks, give = std::move(give)](std::size_t bytes) {
+      const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };
+      return run_user_code(*ranks, doing, [&] { return give(bytes); });
+    };
   };
-  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(guarded), options, where);
+  DataParallelOptions own = options;
+  if (own.shards) own.shards = guarded(std::move(own.shards));
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, guarded(std::move(allocate)), own, where);
   state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, initial);
   state_->begin_protocol();
@@ -312,14 +333,29 @@ void DataParallel::after_backward(std::int32_t unit) {
   });
 }
 
+void DataParallel::unshard(std::int32_t unit) { state_->scheduled(StepProtocol::UnitCallKind::Unshard, unit); }
+void DataParallel::reshard(std::int32_t unit) { state_->scheduled(StepProtocol::UnitCallKind::Reshard, unit); }
+void DataParallel::reduce(std::int32_t unit) { state_->scheduled(StepProtocol::UnitCallKind::Reduce, unit); }
+void DataParallel::begin_use(std::int32_t unit) {
+  state_->require_unit(unit);
+  const auto until = state_->uses().before_use(unit, state_->calls().scheduled_calls());
+  if (until) return state_->make_calls(*until);
+  state_->protocol->refuse(fmt::format("DataParallel::begin_use('{}')", state_->units[at(unit)]),
+                           "the schedule does not use this unit next");
+}
+void DataParallel::end_use(std::int32_t unit) {
+  state_->require_unit(unit);
+  state_->make_calls(state_->uses().to_reshard(unit, state_->calls().scheduled_calls()));
+}
+
 Buffer DataParallel::parameter(std::int32_t parameter) {
   state_->require_parameter(parameter);
+  state_->wait_for_value(parameter);
   if (state_->memory.has_value(parameter)) return state_->memory.value(parameter);
   const DataParameter& p = state_->parameters[at(parameter)];
   throw Error(Code::InvalidArgument,
-              fmt::format("parameter '{}': only this rank's part of it is here; expected before_forward or "
-                          "before_backward of '{}' first",
-                          p.path, p.unit));
+              fmt::format("parameter '{}': only this rank's part of it is here; expected {} of '{}' first", p.path,
+                          state_->is_scheduled() ? "unshard" : "before_forward or before_backward", p.unit));
 }
 Buffer DataParallel::gradient(std::int32_t parameter) {
   state_->require_parameter(parameter);
@@ -328,6 +364,7 @@ Buffer DataParallel::gradient(std::int32_t parameter) {
                 fmt::format("gradient of '{}': it is summed, and only parts of it are left: those of finish_backward",
                             state_->parameters[at(parameter)].path));
   }
+  state_->wait_for_gradient(parameter);
   state_->make_room_for_gradient(parameter);
   return state_->memory.gradient(parameter);
 }
@@ -357,6 +394,7 @@ std::vector<OwnedPart> DataParallel::finish_backward() {
     pass.gate(pass.optimizer);
     std::vector<OwnedPart> owned = state_->memory.owned();
     for (OwnedPart& part : owned) part.sum = state_->protocol->sums();
+    state_->protocol->end_reads();  // the caller may change the owned parts from now on
     return owned;
   });
 }
@@ -397,7 +435,7 @@ void DataParallel::updated() {
   state_->exchanging([&] {
     pass.signal(pass.updated);
     assert(state_->memory.is_as_planned());
-    if (state_->rebuilds) order = state_->order_of_gradients();
+    if (state_->rebuilds) order = state_->synced->order_of_gradients();
     try {
       pass.runner.finish();
     } catch (const Error&) {
@@ -424,6 +462,7 @@ DataParallel::Scope DataParallel::forward_only() { return {*state_, PassKind::Fo
 
 void DataParallel::begin_checkpoint(std::string_view call) {
   state_->calls().require_between_steps(call);
+  state_->protocol->end_reads();  // a load changes parameters
   state_->exchanging([&] { state_->memory.agree(StepMemory::Agreed::Checkpoint); });
 }
 
@@ -437,19 +476,25 @@ Mesh& DataParallel::mesh() const noexcept { return *state_->mesh; }
 void DataParallel::require_type(std::int32_t parameter, DType asked, bool is_gradient) const {
   state_->require_parameter(parameter);
   const DataParameter& p = state_->parameters[at(parameter)];
-  const DType found = is_gradient ? p.gradient_dtype() : p.dtype;
-  if (asked == found) return;
-  throw Error(Code::InvalidArgument,
-              fmt::format("{} '{}' is of {}, asked for as {}", is_gradient ? "the gradient of parameter" : "parameter",
-                          p.path, name_of(found), name_of(asked)));
+  if (const DType found = is_gradient ? p.gradient_dtype() : p.dtype; asked != found)
+    throw Error(Code::InvalidArgument, fmt::format("{} '{}' is of {}, asked for as {}",
+                                                   is_gradient ? "the gradient of parameter" : "parameter", p.path,
+                                                   name_of(found), name_of(asked)));
 }
 std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
 bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }
+const DataRow& DataParallel::row() const noexcept { return state_->row; }
+ReduceOp DataParallel::gradient_reduction() const noexcept { return state_->options.gradients; }
 const std::string& DataParallel::sharded_axis() const noexcept { return state_->sharded.axis; }
 StepProtocol& DataParallel::protocol() noexcept { return *state_->protocol; }
 HeldMemory& DataParallel::memory() noexcept { return state_->memory.memory(); }
 const HeldBytes& DataParallel::held() const noexcept { return state_->memory.held(); }
 const MemoryPlan& DataParallel::planned() const noexcept { return state_->memory.planned(); }
 const StepGraph& DataParallel::graph() const noexcept { return state_->synced->runner.graph(); }
+std::string DataParallel::explain() {
+  const StepPlan plan = plan_step(state_->parameters, state_->row, state_->options.step, state_->order,
+                                  predicted_prices(*state_->mesh, state_->memory, state_->options));
+  return plan.report.to_string(plan.graph);
+}
 
 }  // namespace sinew::parallel

@@ -45,6 +45,15 @@ struct MemoryPlan;
 /// refused. The step then ends on all ranks, and every later call says so. To go on, all ranks call abandon_step().
 /// Only rows that shard parameters need the calls per unit. The engine adds to gradients: they are zero after
 /// updated().
+/// In a stage of a pipeline a schedule decides when units are gathered, freed and summed (DataOptions::order). Then a
+/// step is:
+///
+///     in the order of the schedule: unshard(u); ... parameter(p) ...; reshard(u); ... gradient(p) += ...; reduce(u);
+///     finish_backward(), the update and updated() as above
+///
+/// Exchanges go on while the engine computes. parameter(p) and reshard() wait for the gather that unshard() has begun,
+/// and gradient(p) and reduce() for an earlier sum of the same memory. The engine reports no gradients: those of a unit
+/// are complete when reduce() is called.
 /// Units run forward in the order of their first parameters, and backward in the reverse order. Where parameters are
 /// sharded, each unit runs once in a step. Layers that run twice, or that share parameters, therefore belong to one
 /// unit. The passes of DataOptions::outer_unit begin before all others and end after them.
@@ -65,7 +74,7 @@ class SINEW_API DataParallel {
  public:
   /// values: one buffer for each parameter. The values are copied, and must be equal on all ranks along the row's axes.
   /// Collective over these axes. The mesh has a group for the sharded axis, one for all others together ("dp-cp"), and
-  /// one for reshard_axes.
+  /// one for reshard_axes. With scatter_axes it has one for these, and one for the other axes that shard.
   /// Errors: those of complete_parameters() and plan_step(). InvalidArgument for a wire that does not suit the
   ///         gradients, for a `spread` along which the mesh has no group, and for a buffer of another length than its
   ///         parameter. InvalidArgument on all ranks alike if ranks differ in rows, options or parameters; it names the
@@ -92,6 +101,18 @@ class SINEW_API DataParallel {
   void after_forward(std::int32_t unit);
   void before_backward(std::int32_t unit);
   void after_backward(std::int32_t unit);
+
+  /// The calls of a step whose order a schedule decides. unshard() begins to gather a unit, reshard() frees what was
+  /// gathered, and reduce() begins to sum what was added to the unit's gradients. Rows that keep whole parameters have
+  /// nothing to gather, and take these calls too. Under no_sync() reduce() sums nothing.
+  void unshard(std::int32_t unit);
+  void reshard(std::int32_t unit);
+  void reduce(std::int32_t unit);
+  /// For units that are gathered one after the other within a stage (UnitGathers::ByUnit). begin_use() makes the calls
+  /// of the schedule that come before the next use of the unit, and end_use() those up to its reshard.
+  /// Errors: begin_use() as StepProtocol if another unit is due.
+  void begin_use(std::int32_t unit);
+  void end_use(std::int32_t unit);
 
   /// Errors: InvalidArgument if the parameter is sharded and its unit was not gathered.
   Buffer parameter(std::int32_t parameter);
@@ -175,6 +196,10 @@ class SINEW_API DataParallel {
   std::vector<OwnedPart> owned_values();
   /// Returns whether all parameters are whole on this rank between two steps.
   bool keeps_whole_parameters() const noexcept;
+  /// The row under which the parameters are held.
+  const DataRow& row() const noexcept;
+  /// The option DataParallelOptions::gradients.
+  ReduceOp gradient_reduction() const noexcept;
   /// The axis along which ranks own different parts. Empty: each rank owns everything.
   const std::string& sharded_axis() const noexcept;
   /// The memory of this object. The optimizer's state comes from it too.
@@ -187,6 +212,10 @@ class SINEW_API DataParallel {
   const MemoryPlan& planned() const noexcept;
   /// The graph of a step as it runs now.
   const StepGraph& graph() const noexcept;
+  /// Lists what the optimizer of exchanges did to the graph (ExchangeReport::to_string). Times are those that the
+  /// selector of this step's communicators predicts for host memory. Does not communicate.
+  /// Cost: plans the step and its collectives again.
+  std::string explain();
 
  private:
   void require_type(std::int32_t parameter, DType asked, bool is_gradient) const;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,25 +18,54 @@ void complain_of_offload(std::vector<std::string>& wrong, const DataRow& row, co
   if (options.step.offload == Offload::Nothing) {
     if (on_device)
       wrong.emplace_back("a device without offload: expected Offload::ParametersAndOptimizer, or memory of the host");
+    if (options.shards)
+      wrong.emplace_back("memory for shards without offload: expected Offload::ParametersAndOptimizer");
     return;
   }
-  if (!on_device) wrong.emplace_back("offload: parameters are in host memory already; expected device memory");
+  if (!on_device && !options.shards)
+    wrong.emplace_back(
+        "offload: parameters are in host memory already; expected device memory, or DataParallelOptions::shards");
   if (on_device && options.device.stream.device < 0)
     wrong.emplace_back("offload: a stream of no device; expected the one that the engine computes on");
   if (sharded_axis(row).parameter == Held::Whole)
     wrong.push_back(fmt::format("offload: row '{}' keeps whole parameters; expected one that shards them", row.name));
-  if (options.wire.error_feedback)
+  if (on_device && options.wire.error_feedback)
     wrong.emplace_back("offload: error feedback on a device; expected gradients that travel without it");
+  if (options.wire.int4)
+    wrong.emplace_back("offload: int4 gradients on a device; expected plain gradients, or memory of the host");
+  if (options.weights != WeightWire::Plain)
+    wrong.push_back(fmt::format("offload: {} weights on a device; expected plain weights, or memory of the host",
+                                name_of(options.weights)));
+}
+
+/// Adds the options that cannot be combined with an order that reduces a unit more than once in a step.
+void complain_of_order(std::vector<std::string>& wrong, const DataParallelOptions& options) {
+  if (!reduces_again(options.step.order)) return;
+  if (options.wire.error_feedback)
+    wrong.emplace_back("several Reduces of a unit in a step with error feedback, expected one Reduce");
+  if (options.step.offload != Offload::Nothing)
+    wrong.emplace_back("several Reduces of a unit in a step with offload, expected one Reduce");
+  if (options.determinism == Determinism::LayoutInvariant)
+    wrong.emplace_back("several Reduces of a unit in a step of layout-invariant sums, expected one Reduce");
 }
 
 }  // namespace
 
 void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const DataParallelOptions& options,
                    std::optional<std::span<const ConstBuffer>> whole_values) {
-  std::vector<std::string> wrong = violations_of(options.wire, options.determinism, parameters);
+  std::vector<std::string> wrong = violations_of(options.wire, options.determinism, row, parameters);
+  for (std::string& more : violations_of(options.weights, options.determinism, row)) wrong.push_back(std::move(more));
+  if (options.wire.int4 && reduces_again(options.step.order))
+    wrong.emplace_back(
+        "int4 gradients beside a schedule that sums the gradients of a unit more than once in a step; "
+        "expected plain gradients, or a larger budget (DataOptions::gathered_bytes)");
+  if (!options.step.scatter_axes.empty() && !options.wire.int4)
+    wrong.push_back(fmt::format("scatter_axes '{}' with gradients that are not int4; expected GradientWire::int4",
+                                options.step.scatter_axes));
   if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
     wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
   complain_of_offload(wrong, row, options);
+  complain_of_order(wrong, options);
   const std::span<const ConstBuffer> values = whole_values.value_or(std::span<const ConstBuffer>());
   if (whole_values && parameters.size() != values.size())
     wrong.push_back(fmt::format("{} values for {} parameters", values.size(), parameters.size()));
@@ -76,14 +106,17 @@ std::string text_of(const DataRow& row, const DataParallelOptions& options) {
   std::string buckets = std::array{"none", "layers", "blocks", "bytes"}[options.step.buckets.index()];
   if (const auto* by_bytes = std::get_if<ByteBuckets>(&options.step.buckets))
     buckets = fmt::format("{}, {}, {} B", by_bytes->bytes, by_bytes->first_bytes, by_bytes->last_bytes);
+  const char* const offloads = options.step.offload == Offload::Nothing ? "nothing" : options.shards ? "shards" : "all";
   return fmt::format(
-      "{}, {}, {}, codec {}{}, buckets {}, room {}, reshards after {} {}, outer unit '{}', unused {}, rebuilds {}, "
-      "offloads {}",
+      "{}, {}, {}, codec {}{}{} along '{}', weights {}, buckets {}, room {}, reshards after {} {}, outer unit '{}', "
+      "unused {}, rebuilds {}, offloads {}, order [{}], [{}]",
       text, name_of(options.gradients), name_of(options.determinism), name_of(options.wire.codec),
-      options.wire.error_feedback ? " with feedback" : "", buckets, options.step.gathered_bytes,
+      options.wire.error_feedback ? " with feedback" : "", options.wire.int4 ? ", int4" : "", options.step.scatter_axes,
+      name_of(options.weights), buckets, options.step.gathered_bytes,
       options.step.reshard == Reshard::AfterForward ? "forward" : "backward", options.step.reshard_axes,
       options.step.outer_unit, options.unused_are_zero ? "zero" : "refused",
-      options.rebuild_buckets ? "buckets" : "nothing", options.step.offload == Offload::Nothing ? "nothing" : "all");
+      options.rebuild_buckets ? "buckets" : "nothing", offloads, to_string(options.step.order.training),
+      to_string(options.step.order.evaluation));
 }
 
 }  // namespace sinew::parallel

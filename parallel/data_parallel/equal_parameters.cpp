@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/data_parallel/equal_parameters.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 
@@ -92,6 +94,13 @@ void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes, 
     if (!difference || found->suspect) difference = Error(Code::InvalidArgument, found->text, found->rank);
   }
   require_no_fault(mesh, axes, difference, options, differs);
+}
+
+InitialValues parts_of_whole(std::span<const ConstBuffer> values) {
+  return [values](const InitialPart& part) {
+    const std::size_t begin = static_cast<std::size_t>(part.first) * size_of(part.parameter.dtype);
+    std::memcpy(part.into.data, values[at(part.number)].data + begin, part.into.bytes);
+  };
 }
 
 }  // namespace sinew::parallel

@@ -31,4 +31,8 @@ void require_equal_parameters(Mesh& mesh, const std::vector<std::string>& axes, 
                               const std::vector<DataParameter>& parameters,
                               std::optional<std::span<const ConstBuffer>> values, const CallOptions& options);
 
+/// Initial values that are parts of whole parameters.
+/// Lifetime: valid as long as `values`.
+InitialValues parts_of_whole(std::span<const ConstBuffer> values);
+
 }  // namespace sinew::parallel

@@ -9,7 +9,8 @@ DataParallelOptions options_of(const JobConfig& config) {
   DataParallelOptions options{};
   options.gradients = ReduceOp::Sum;
   options.determinism = config.determinism;
-  options.wire = {.codec = config.codec, .error_feedback = config.error_feedback};
+  options.wire = {.codec = config.codec, .error_feedback = config.error_feedback, .int4 = config.int4_gradients};
+  options.weights = config.weights;
   options.step.reshard = config.reshard;
   options.step.gathered_bytes = config.prefetch_bytes;
   return options;
@@ -36,6 +37,15 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
     all = context + "-shard-replica";
     samples = "shard-replica";
   }
+  std::string near;
+  if (config.near_ranks > 1) {
+    const std::string cut = row == "hsdp" ? "shard" : "dp";
+    shape = shape.split(cut, {{"near", config.near_ranks}, {"far", shape.size(cut) / config.near_ranks}});
+    axes.front() = context + "-near-far";
+    all = row == "hsdp" ? axes.front() + "-replica" : axes.front();
+    samples = row == "hsdp" ? "near-far-replica" : "near-far";
+    near = context + "-near";
+  }
   std::vector<std::string> groups = axes;
   for (const char* group : {"tp", "pp", "tp-pp"}) groups.emplace_back(group);
   const std::string sharers = two_levels ? "cp0" : "", ring = two_levels ? "cp1" : "cp";
@@ -43,13 +53,16 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
     if (!group.empty()) groups.push_back(group);
   }
   if (axes.size() > 1) groups.push_back(all);
+  if (!near.empty()) groups.insert(groups.end(), {near, "far"});
   if (engine.experts > 0 && config.layout.tp > 1) groups.push_back("tp-" + context);  // who share sequences
 
   DataParallelOptions options = options_of(config);
   if (stages(config) == 1) options.step.outer_unit = engine.outer_unit;
+  if (config.reshard == Reshard::AfterForward) options.step.reshard_axes = near;
+  if (config.int4_gradients) options.step.scatter_axes = near;
   std::vector<int> sizes = sizes_of(shape, axes);
-  return {std::move(shape),    std::move(groups), std::move(all),  std::move(samples), context, sharers, ring,
-          data_row(row, axes), options,           std::move(sizes)};
+  return {std::move(shape),    std::move(groups), std::move(all),   std::move(samples), context, sharers, ring,
+          data_row(row, axes), options,           std::move(sizes), std::move(near)};
 }
 
 DataStrategy expert_strategy(int ranks, const JobConfig& config) {
@@ -65,7 +78,7 @@ DataStrategy expert_strategy(int ranks, const JobConfig& config) {
   std::vector<std::string> groups = axes;
   if (axes.size() > 1) groups.push_back(all);
   // Where elements differ: of what etp cuts, and of what its ranks have copies of.
-  for (const char* group : {"ep", "etp", "ep-pp", "etp-ep-pp"}) groups.emplace_back(group);
+  for (const char* group : {"ep", "etp", "pp", "ep-pp", "etp-pp", "etp-ep-pp"}) groups.emplace_back(group);
   std::vector<int> sizes = sizes_of(shape, axes);
   return {std::move(shape),   std::move(groups), all, all, "", "", "", data_row(row, axes),
           options_of(config), std::move(sizes)};

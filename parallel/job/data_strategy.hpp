@@ -14,7 +14,8 @@ namespace sinew::parallel {
 
 /// The arguments of data parallelism for a configuration. The configuration must break no rule.
 struct DataStrategy {
-  /// The dense factorisation. With replicas, dp is cut into "shard", whose ranks are near, and "replica".
+  /// The dense factorisation. With replicas, dp is cut into "shard", whose ranks are near, and "replica". With near
+  /// ranks, dp or shard is cut into "near" and "far".
   Factorisation shape;
   std::vector<std::string> groups;  ///< the groups of a mesh over all ranks
   std::string ranks;                ///< all axes over which gradients are summed
@@ -25,6 +26,7 @@ struct DataStrategy {
   DataRow row;
   DataParallelOptions options;  ///< gradients are sums over samples, to be divided by the number of samples
   std::vector<int> sizes;       ///< ranks along each axis of the row
+  std::string near{};           ///< the axes of the row along which ranks are near. Empty: there are none
 };
 
 SINEW_API DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts& engine);

@@ -29,6 +29,9 @@ struct InvariantFacts {
   std::int64_t most_cp = 1;  ///< the most ranks that may share a sample, likewise
 };
 
+/// EngineFacts::stage_of_unit of parameters that several stages use, such as a table that embeds and predicts tokens.
+inline constexpr std::int32_t kSharedByStages = -1;
+
 /// An engine's description of itself, before anything is made.
 struct EngineFacts {
   std::vector<std::string> axes{"dp"};  ///< the axes along which it can be cut, out of tp, cp, dp, pp, ep, etp
@@ -45,6 +48,11 @@ struct EngineFacts {
   std::string identity{};
   /// true: the engine gathers parameters and sums gradients stage by stage when a schedule says so.
   bool takes_stage_actions = false;
+  /// The stage of the pipeline to which a unit of `parameters` or `expert_parameters` belongs. With it and
+  /// takes_stage_actions, data parallelism of the job follows the schedule. The engine then calls unshard(), reshard()
+  /// and reduce() of DataParallel for the units of a stage. A unit that several stages use is kSharedByStages: it is
+  /// gathered before all stages. It is summed and freed after them.
+  std::function<std::int32_t(const JobConfig&, const std::string& unit)> stage_of_unit{};
   std::string outer_unit{};  ///< DataOptions::outer_unit, for a model without a pipeline
   InvariantFacts invariant{};
   std::int64_t experts = 0;   ///< the number of experts in a layer that has experts; 0: no layer has experts

@@ -10,6 +10,7 @@
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
+#include <sinew/parallel/job/stage_sharding.hpp>
 #include <sinew/parallel/mesh/agreement.hpp>
 #include <sinew/parallel/pipeline/schedule/csv.hpp>
 
@@ -47,6 +48,7 @@ EngineFacts guarded(EngineFacts engine, Communicator& all) {
   guard(engine.parameters, "parameters", all);
   guard(engine.expert_parameters, "expert_parameters", all);
   guard(engine.activation_bytes, "activation_bytes", all);
+  guard(engine.stage_of_unit, "stage_of_unit", all);
   return engine;
 }
 
@@ -75,20 +77,40 @@ Job::Job(World& world, const JobConfig& config, const EngineFacts& of_engine, co
     of_them.emplace(expert_strategy(world.size(), config_));
     expert_mesh_ = std::make_unique<Mesh>(all, of_them->shape, of_them->groups, call);
   }
+  const std::vector<DataParameter> dense = engine.parameters(config_, place());
+  if (follows_schedule(config_, engine)) {
+    ShardingChoice choice = sharded_schedule(world.size(), config_, engine);
+    sharded_ = std::move(choice.schedule);
+    why_sharded_ = std::move(choice.why);
+    follow(strategy, *sharded_, config_, engine, place(), dense);
+  }
   const auto allocate = [&world](std::size_t bytes) { return world.allocate(bytes); };
-  data_ = std::make_unique<DataParallel>(*mesh_, engine.parameters(config_, place()), initial, strategy.row, allocate,
-                                         strategy.options, where);
+  data_ = std::make_unique<DataParallel>(*mesh_, dense, initial, strategy.row, allocate, strategy.options, where);
   if (!has_experts) return;
-  experts_ = std::make_unique<DataParallel>(*expert_mesh_, engine.expert_parameters(config_, place()), of_experts,
-                                            of_them->row, allocate, of_them->options, where);
+  const std::vector<DataParameter> experts = engine.expert_parameters(config_, place());
+  if (sharded_) follow(*of_them, *sharded_, config_, engine, place(), experts);
+  experts_ = std::make_unique<DataParallel>(*expert_mesh_, experts, of_experts, of_them->row, allocate,
+                                            of_them->options, where);
   const std::vector<int> ep = of_them->shape.group_of(world.rank(), "ep");
   for (const int rank : ep) expert_hosts_.push_back(world.cluster().ranks[static_cast<std::size_t>(rank)].host);
+}
+
+PipelineSchedule Job::schedule() const {
+  if (stages(config_) <= 1)
+    throw Error(Code::InvalidArgument, "Job::schedule() of a job with one stage, expected a pipeline");
+  return sharded_ ? *sharded_ : schedule_of(config_);
 }
 
 RankPlace Job::place() const {
   RankPlace place{mesh_->index("tp"), mesh_->index(context_axes_), mesh_->index("pp")};
   if (expert_mesh_) place.ep = expert_mesh_->index("ep"), place.etp = expert_mesh_->index("etp");
   return place;
+}
+
+std::string Job::explain() {
+  std::string text = "exchanges of data parallelism\n" + data_->explain();
+  if (experts_) text += "exchanges of data parallelism of experts\n" + experts_->explain();
+  return text;
 }
 
 Communicator& Job::summing() { return mesh_->along(sum_axes_); }

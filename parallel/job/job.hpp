@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <sinew/parallel/job/engine_facts.hpp>
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
+#include <sinew/parallel/pipeline/schedule/schedule.hpp>
 
 namespace sinew::parallel {
 
@@ -51,10 +53,18 @@ class SINEW_API Job {
   Communicator& ring() { return mesh_->along(ring_); }
   /// Both together.
   Communicator& context() { return mesh_->along(context_axes_); }
+  /// The schedule of the pipeline, for a PipelineRunner. It has actions on parameters if the engine takes them and says
+  /// to which stage each unit belongs.
+  /// Errors: as schedule_of(). InvalidArgument if there is one stage.
+  PipelineSchedule schedule() const;
+  /// Why the schedule has these actions on parameters. Empty: it has none.
+  const std::string& why_sharded() const noexcept { return why_sharded_; }
   /// The ranks of this rank's pipeline.
   Communicator& pipeline() { return mesh_->along("pp"); }
   /// This rank's place among the ranks that share layers, samples, depth and experts.
   RankPlace place() const;
+  /// Lists what the optimizer of exchanges did to the steps of data() and experts(): DataParallel::explain().
+  std::string explain();
   /// Returns whether the engine has experts. The functions below about experts may be called only then.
   bool has_experts() const noexcept { return experts_ != nullptr; }
   /// Data parallelism of experts, with a step of its own besides that of data().
@@ -84,6 +94,8 @@ class SINEW_API Job {
   Communicator alone_;
   std::string sum_axes_, sample_axes_, context_axes_, head_sharers_, ring_;
   std::int64_t samples_of_pass_ = 0;
+  std::optional<PipelineSchedule> sharded_;  // with actions on parameters
+  std::string why_sharded_;
 };
 
 }  // namespace sinew::parallel

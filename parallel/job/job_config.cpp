@@ -43,14 +43,15 @@ std::string to_string(const JobConfig& config) {
   return fmt::format(
       "tp {}{}{} cp {} dp {} pp {} ep {} etp {}, order {}, cp_levels {}\n"
       "schedule {}, virtual stages {}\n"
-      "zero {}, replicas {}, reshard after {}, prefetch {} B, codec {}{}\n"
+      "zero {}, replicas {}, reshard after {}, prefetch {} B, codec {}{}, weights {}, gradients {}, near ranks {}\n"
       "parameters {}, gradients {}, outputs {}, recompute {}\n"
       "global batch {}, micro-batches {}\n"
       "determinism {}, seed {}, memory {} B",
       l.tp, config.sequence_parallel ? " sequence-parallel" : "", config.decomposed ? " decomposed" : "", l.cp, l.dp,
       l.pp, l.ep, l.etp, l.order, fmt::join(l.cp_levels, ","), config.schedule, config.virtual_stages, config.zero,
       config.replicas, config.reshard == Reshard::AfterForward ? "forward" : "backward", config.prefetch_bytes,
-      name_of(config.codec), config.error_feedback ? " with feedback" : "", name_of(config.precision.parameter),
+      name_of(config.codec), config.error_feedback ? " with feedback" : "", name_of(config.weights),
+      config.int4_gradients ? "int4" : "plain", config.near_ranks, name_of(config.precision.parameter),
       name_of(config.precision.gradient), name_of(config.precision.output), name_of(config.recompute),
       config.global_batch, config.micro_batches, name_of(config.determinism), config.seed, config.memory_bytes);
 }

@@ -10,14 +10,12 @@
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/dtype.hpp>
 #include <sinew/core/numeric/codec.hpp>
+#include <sinew/parallel/common/recompute.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/mesh/layout_sizes.hpp>
 
 namespace sinew::parallel {
-
-/// The part of the forward pass that the backward pass computes again.
-enum class Recompute : std::uint8_t { None, Selective, Full };
 
 /// "none", "selective", "full".
 SINEW_API std::string_view name_of(Recompute recompute) noexcept;
@@ -52,9 +50,19 @@ struct JobConfig {
   std::int64_t micro_batches = 1;  ///< passes into which a rank cuts its part of the global batch
   Recompute recompute = Recompute::None;
   Reshard reshard = Reshard::AfterForward;
-  std::int64_t prefetch_bytes = 0;  ///< DataOptions::gathered_bytes
-  Codec codec = Codec::None;        ///< of gradients while they are sent
+  /// DataOptions::gathered_bytes. In a pipeline whose engine takes actions on stages, the budget of a rank for gathered
+  /// parameters and whole gradients (choose_sharding.hpp).
+  std::int64_t prefetch_bytes = 0;
+  Codec codec = Codec::None;  ///< of gradients while they are sent
   bool error_feedback = false;
+  /// ZeRO++ has three parts, each for itself: `weights` int8 (qwZ), `near_ranks` above 1 (hpZ), and `int4_gradients`
+  /// (qgZ). All need zero 3.
+  WeightWire weights = WeightWire::Plain;  ///< of parameters while they are gathered
+  bool int4_gradients = false;             ///< GradientWire::int4
+  /// The data-parallel ranks of a shard's copy that are near each other, such as those of a host. They keep parameters
+  /// between the passes (DataOptions::reshard_axes, if reshard is after the forward pass), and sum int4 gradients
+  /// first (DataOptions::scatter_axes). Parameters of experts are not kept or summed near. 1: no ranks are near.
+  int near_ranks = 1;
   Determinism determinism = Determinism::Fast;
   std::uint64_t seed = 1;
   std::int64_t memory_bytes = 0;  ///< the limit for a rank; 0: none

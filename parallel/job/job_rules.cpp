@@ -15,6 +15,8 @@
 #include <sinew/parallel/job/job_changes.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
+#include <sinew/parallel/job/stage_sharding.hpp>
+#include <sinew/parallel/job/wire_rules.hpp>
 #include <sinew/parallel/mesh/layout_rules.hpp>
 #include <sinew/parallel/mesh/layout_table.hpp>
 
@@ -74,11 +76,33 @@ Finding judge_prefetch(const JobRequest& asked) {
   const std::int64_t bytes = asked.config.prefetch_bytes;
   if (bytes < 0) return fmt::format("{} bytes", bytes);
   if (bytes == 0) return "";
-  if (stages(asked.config) > 1)
+  if (stages(asked.config) > 1 && !follows_schedule(asked.config, *asked.engine))
     return fmt::format("a limit of {} bytes, and all stages of a pipeline's rank are gathered at once", bytes);
   if (asked.config.zero >= 2) return "";
   return fmt::format("a limit of {} bytes, and with zero {} nothing is gathered or scattered ahead", bytes,
                      asked.config.zero);
+}
+
+/// Judged if the bytes of all stages can be known.
+Finding judge_stage_actions(const JobRequest& asked) {
+  const JobConfig& c = asked.config;
+  if (!follows_schedule(c, *asked.engine)) return "";
+  if (!fits_engine(asked) || judge_zero(asked) != "" || judge_replicas(asked) != "" ||
+      judge_replicas_shard(asked) != "" || judge_reshard(asked) != "" || judge_prefetch(asked) != "")
+    return std::nullopt;
+  try {
+    const PipelineSchedule schedule = sharded_schedule(asked.ranks, c, *asked.engine).schedule;
+    for (const RankPlace& place : unlike_places(asked.ranks, c, *asked.engine)) {
+      DataStrategy dense = data_strategy(asked.ranks, c, *asked.engine);
+      const std::vector<DataParameter> parameters = asked.engine->parameters(c, place);
+      follow(dense, schedule, c, *asked.engine, place, parameters);
+      const std::vector<std::string> wrong = violations_of(dense.options.step.order, parameters, dense.row);
+      if (!wrong.empty()) return wrong.front();
+    }
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "";
 }
 
 // --- numbers ----------------------------------------------------------------------------------------------------
@@ -190,10 +214,10 @@ std::int64_t rounded_up(std::int64_t bytes) {
 }
 
 bool can_be_predicted(const JobRequest& asked) {
-  if (!fits_engine(asked)) return false;
+  if (!fits_engine(asked) || breaks_wire_rules(asked)) return false;
   for (const auto& judge :
-       {judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch, judge_parameter,
-        judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
+       {judge_zero, judge_replicas, judge_replicas_shard, judge_reshard, judge_prefetch, judge_stage_actions,
+        judge_parameter, judge_gradient, judge_codec, judge_feedback, judge_global_batch, judge_micro_batches}) {
     if (judge(asked) != "") return false;
   }
   return true;
@@ -262,6 +286,7 @@ std::vector<JobRule> rules_of_jobs() {
   const auto one_replica = set_to(&JobConfig::replicas, 1, "replicas 1");
   const auto reshards = set_to(&JobConfig::reshard, Reshard::AfterForward, "reshard after the forward pass");
   const auto unlimited = set_to(&JobConfig::prefetch_bytes, std::int64_t{0}, "prefetch 0");
+  const auto one_forward = set_to(&JobConfig::schedule, std::string("1f1b"), "schedule 1f1b");
   const auto forgets = set_to(&JobConfig::error_feedback, false, "no error feedback");
   std::vector<JobRule> rules = {
       {"zero", judge_zero, any_of(zero_changes)},
@@ -274,9 +299,11 @@ std::vector<JobRule> rules_of_jobs() {
       {"micro_batches", judge_micro_batches, any_of(micro_batches_changes)},
       {"reshard", judge_reshard, any_of(reshards, zero_changes)},
       {"prefetch", judge_prefetch, any_of(unlimited, zero_changes)},
+      {"stage_actions", judge_stage_actions, any_of(unlimited, zero_changes, one_forward)},
       {"codec", judge_codec, codec_changes},
       {"error_feedback", judge_feedback, any_of(forgets)},
   };
+  for (JobRule& rule : wire_rules()) rules.push_back(std::move(rule));
   for (JobRule& rule : invariant_rules()) rules.push_back(std::move(rule));
   rules.push_back({"memory", judge_memory, memory_changes});
   return rules;

@@ -36,9 +36,15 @@ namespace sinew::parallel {
 ///   micro_batches        1 or more. They divide a rank's part of the global batch.
 ///   reshard              After the backward pass only if parameters are sharded (zero 3) and there is one stage.
 ///   prefetch             The bytes are 0 or more. There is a limit only if something is gathered or scattered (zero 2,
-///                        3) and there is one stage.
+///                        3). In a pipeline there is one only if the engine takes actions on stages.
+///   stage_actions        If data parallelism follows the schedule, prefetch_bytes are enough for some way of sharding.
+///                        The schedule's own actions suit the row. With zero 3 stages are unsharded when they compute.
+///                        With zero 0 and 1 each is reduced once.
 ///   codec                Encoded gradients are f32, and need not be reproducible.
 ///   error_feedback       Only with a codec.
+///   weights              int8 only if parameters are sharded (zero 3). Not with layout_invariant.
+///   int4_gradients       Likewise. Not with a codec.
+///   near_ranks           1 or more. More than one only if parameters are sharded. They divide the ranks that shard.
 ///   determinism          layout_invariant only if the engine has such sums.
 ///   invariant_axes       layout_invariant: tp, cp and data-parallel ranks are powers of two. At most as many of them
 ///                        share layers and heads, or samples, as the engine has leaf blocks. At most 64 sum gradients.

@@ -1,10 +1,9 @@
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,11 +12,12 @@
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
-#include <sinew/parallel/mesh/layout.hpp>
+#include <sinew/parallel/job/stage_sharding.hpp>
 
 namespace sinew::parallel {
 
-MemoryUse memory_use(const JobConfig& config) {
+MemoryUse memory_use(const JobConfig& config, bool follows_schedule) {
+  if (follows_schedule) return {.optimizer = AdamOptions{}};
   // A rank of a pipeline reports its gradients when all its micro-batches are through, however many there are: those
   // that are to be scattered are whole until then.
   const bool accumulates = stages(config) == 1 ? config.micro_batches > 1 : config.zero == 2;
@@ -30,42 +30,24 @@ std::size_t activations(int ranks, const JobConfig& config, const EngineFacts& e
   return engine.activation_bytes ? engine.activation_bytes(config, samples_of_pass(ranks, config), place) : 0;
 }
 
-PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place) {
-  const DataStrategy strategy = data_strategy(ranks, config, engine);
-  PredictedMemory all{
-      plan_memory(engine.parameters(config, place), strategy.row, strategy.options, strategy.shape, memory_use(config)),
-      activations(ranks, config, engine, place)};
-  if (engine.experts == 0) return all;
-  const DataStrategy of_experts = expert_strategy(ranks, config);
-  const MemoryPlan experts = plan_memory(engine.expert_parameters(config, place), of_experts.row, of_experts.options,
-                                         of_experts.shape, memory_use(config));
-  for (std::size_t p = 0; p < all.held.bytes.size(); ++p) all.held.bytes[p] += experts.bytes[p];
-  return all;
+/// The schedule that data parallelism follows. {}: it follows none.
+std::optional<PipelineSchedule> followed_schedule(int ranks, const JobConfig& config, const EngineFacts& engine) {
+  if (!follows_schedule(config, engine)) return std::nullopt;
+  return sharded_schedule(ranks, config, engine).schedule;
 }
 
-/// One of all ranks that hold the same numbers of elements, along each axis but cp: experts may be spread unevenly, and
-/// inside them the rows.
-std::vector<RankPlace> unlike_places(int ranks, const JobConfig& config, const EngineFacts& engine) {
-  const Layout layout(ranks, config.layout);
-  std::map<std::tuple<int, int, int>, std::vector<std::int64_t>> of_experts;  // by pp, ep, etp
-  const auto elements = [&](const RankPlace& place) {
-    std::vector<std::int64_t>& known = of_experts[{place.pp, place.ep, place.etp}];
-    if (known.empty() && engine.experts > 0) {
-      for (const DataParameter& p : complete_parameters(engine.expert_parameters(config, place)))
-        known.push_back(p.elements);
-    }
-    return known;
+PredictedMemory predict_one(int ranks, const JobConfig& config, const EngineFacts& engine, const RankPlace& place,
+                            const std::optional<PipelineSchedule>& followed) {
+  const MemoryUse use = memory_use(config, followed.has_value());
+  const auto planned = [&](DataStrategy strategy, const std::vector<DataParameter>& parameters) {
+    if (followed) follow(strategy, *followed, config, engine, place, parameters);
+    return plan_memory(parameters, strategy.row, strategy.options, strategy.shape, use);
   };
-  std::map<std::tuple<int, int, std::vector<std::int64_t>>, RankPlace> places;
-  for (int r = 0; r < ranks; ++r) {
-    const RankPlace place{.tp = layout.dense().index(r, "tp"),
-                          .pp = layout.dense().index(r, "pp"),
-                          .ep = layout.expert().index(r, "ep"),
-                          .etp = layout.expert().index(r, "etp")};
-    places.try_emplace({place.pp, place.tp, elements(place)}, place);
-  }
-  std::vector<RankPlace> all;
-  for (const auto& [key, place] : places) all.push_back(place);
+  PredictedMemory all{planned(data_strategy(ranks, config, engine), engine.parameters(config, place)),
+                      activations(ranks, config, engine, place)};
+  if (engine.experts == 0) return all;
+  const MemoryPlan experts = planned(expert_strategy(ranks, config), engine.expert_parameters(config, place));
+  for (std::size_t p = 0; p < all.held.bytes.size(); ++p) all.held.bytes[p] += experts.bytes[p];
   return all;
 }
 
@@ -73,10 +55,11 @@ std::vector<RankPlace> unlike_places(int ranks, const JobConfig& config, const E
 
 PredictedMemory predict_memory(int ranks, const JobConfig& config, const EngineFacts& engine,
                                std::optional<RankPlace> place) {
-  if (place) return predict_one(ranks, config, engine, *place);
+  const std::optional<PipelineSchedule> followed = followed_schedule(ranks, config, engine);
+  if (place) return predict_one(ranks, config, engine, *place, followed);
   PredictedMemory most{};
   for (RankPlace at : unlike_places(ranks, config, engine)) {
-    PredictedMemory one = predict_one(ranks, config, engine, at);
+    PredictedMemory one = predict_one(ranks, config, engine, at, followed);
     for (at.cp = 1; at.cp < config.layout.cp; ++at.cp)
       one.activation_bytes = std::max(one.activation_bytes, activations(ranks, config, engine, at));
     if (one.total() > most.total()) most = one;
@@ -94,6 +77,9 @@ std::string row_table(int ranks, const JobConfig& config, const EngineFacts& eng
     JobConfig of_row = config;  // without settings that not every row has
     of_row.reshard = Reshard::AfterForward;
     of_row.prefetch_bytes = 0;
+    of_row.weights = WeightWire::Plain;
+    of_row.int4_gradients = false;
+    of_row.near_ranks = 1;
     of_row.replicas = name == "hsdp" ? copies : 1;
     of_row.zero = name == "hsdp" ? 3 : static_cast<int>(rows.size());
     rows.emplace_back(name, predict_memory(ranks, of_row, engine, RankPlace{}).held);

@@ -22,8 +22,9 @@ struct PredictedMemory {
 };
 
 /// The facts about the steps of a job that plan_memory needs: Adam's state, and whether gradients are added up before
-/// they are summed over ranks.
-SINEW_API MemoryUse memory_use(const JobConfig& config);
+/// they are summed over ranks. follows_schedule: data parallelism follows the schedule of the pipeline
+/// (stage_sharding.hpp).
+SINEW_API MemoryUse memory_use(const JobConfig& config, bool follows_schedule = false);
 
 /// For a configuration that breaks no rule. Nothing is allocated.
 /// place: that of the ranks for which to predict. {}: the ranks that take most.

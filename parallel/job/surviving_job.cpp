@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <numeric>
 #include <optional>
 
@@ -18,6 +19,7 @@ std::optional<JobConfig> shared_by(int ranks, int ep, const JobConfig& asked) {
   const std::int64_t even = data * config.micro_batches;
   config.global_batch = asked.global_batch / even * even;
   config.replicas = std::gcd(asked.replicas, data);
+  if (asked.near_ranks > 1) config.near_ranks = std::gcd(asked.near_ranks, data / std::max(config.replicas, 1));
   if (config.global_batch < 1) return std::nullopt;
   return config;
 }

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -15,8 +13,8 @@ namespace sinew::parallel {
 template <class T>
 class PooledArray;
 
-/// Arrays that passes use again and again. Their room is of some lengths only, each up to an eighth longer than the one
-/// before. So requests of many different lengths share arrays.
+/// Arrays that passes use again and again. A request gets an idle array that is at most an eighth longer, or a new one.
+/// So requests of many different lengths share arrays.
 /// Shape:    elements are not set to zero.
 /// Thread:   one at a time.
 /// Lifetime: arrays may outlive the pool object; its memory lives as long as the last of them.
@@ -45,12 +43,16 @@ class PooledArray {
  public:
   PooledArray() = default;
   PooledArray(PooledArray&& other) noexcept
-      : pool_(std::move(other.pool_)), data_(std::move(other.data_)), size_(std::exchange(other.size_, 0)) {}
+      : pool_(std::move(other.pool_)),
+        data_(std::move(other.data_)),
+        size_(std::exchange(other.size_, 0)),
+        room_(other.room_) {}
   PooledArray& operator=(PooledArray&& other) noexcept {
     give_back();
     pool_ = std::move(other.pool_);
     data_ = std::move(other.data_);
     size_ = std::exchange(other.size_, 0);
+    room_ = other.room_;
     return *this;
   }
   ~PooledArray() { give_back(); }
@@ -62,39 +64,36 @@ class PooledArray {
 
  private:
   friend class ArrayPool<T>;
-  /// The first length of an array that holds so many elements.
-  static std::size_t room_for(std::size_t elements) noexcept {
-    constexpr int kSteps = 3;  // 2^3 lengths up to each power of two
-    const int shift = std::max(0, static_cast<int>(std::bit_width(elements)) - 1 - kSteps);
-    const std::size_t step = std::size_t{1} << shift;
-    return (elements + step - 1) / step * step;
-  }
   void give_back() noexcept {
-    if (data_) pool_->lengths.find(room_for(size_))->second.idle.push_back(std::move(data_));
+    if (data_) pool_->lengths.find(room_)->second.idle.push_back(std::move(data_));
     size_ = 0;
   }
 
   std::shared_ptr<typename ArrayPool<T>::State> pool_{};
   std::unique_ptr<T[]> data_{};
-  std::size_t size_ = 0;
+  std::size_t size_ = 0, room_ = 0;  // room_: elements of the array itself
 };
 
 template <class T>
 PooledArray<T> ArrayPool<T>::take(std::int64_t elements) {
   PooledArray<T> array;
   array.size_ = static_cast<std::size_t>(elements);
-  const std::size_t room = PooledArray<T>::room_for(array.size_);
-  auto& of_length = state_->lengths[room];
-  if (of_length.idle.empty()) {
-    of_length.idle.reserve(of_length.made + 1);  // giving back must not fail
-    array.data_ = std::make_unique_for_overwrite<T[]>(room);
-    ++of_length.made;
-    state_->held += room * sizeof(T);
-  } else {
-    array.data_ = std::move(of_length.idle.back());
-    of_length.idle.pop_back();
-  }
   array.pool_ = state_;
+  auto& lengths = state_->lengths;
+  const auto first = lengths.lower_bound(array.size_);
+  for (auto fit = first; fit != lengths.end() && fit->first <= array.size_ + array.size_ / 8; ++fit) {
+    if (fit->second.idle.empty()) continue;
+    array.room_ = fit->first;
+    array.data_ = std::move(fit->second.idle.back());
+    fit->second.idle.pop_back();
+    return array;
+  }
+  auto& of_length = lengths[array.size_];
+  of_length.idle.reserve(of_length.made + 1);  // giving back must not fail
+  array.room_ = array.size_;
+  array.data_ = std::make_unique_for_overwrite<T[]>(array.size_);
+  ++of_length.made;
+  state_->held += array.size_ * sizeof(T);
   return array;
 }
 

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -20,6 +22,78 @@ Sequence<T>::Sequence(std::vector<ModulePtr<T>> modules) : modules_(std::move(mo
   }
 }
 
+/// Says for each output between the modules whether it is kept.
+template <class T>
+std::vector<bool> Sequence<T>::kept_outputs() const {
+  std::vector<bool> kept(modules_.size() - 1);
+  bool is_there = true;  // the output before is kept, or can be made again
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const bool is_remade = drops_ && is_there && modules_[i]->can_remake();
+    kept[i] = modules_[i + 1]->needs_input() && !is_remade;
+    is_there = kept[i] || is_remade;
+  }
+  return kept;
+}
+
+template <class T>
+std::size_t Sequence<T>::kept_bytes() const {
+  const std::vector<bool> kept = kept_outputs();
+  std::size_t sum = modules_.back()->kept_bytes();
+  for (std::size_t i = 0; i < kept.size(); ++i)
+    sum += modules_[i]->kept_bytes() + (kept[i] ? bytes_of(modules_[i]->out_elements()) : 0);
+  return sum;
+}
+
+template <class T>
+std::size_t Sequence<T>::deferred_bytes() const {
+  std::size_t sum = 0;
+  for (const ModulePtr<T>& module : modules_) {
+    sum += module->deferred_bytes();
+    if (module != modules_.front()) sum += bytes_of(module->in_elements());
+  }
+  return sum;
+}
+
+template <class T>
+std::size_t Sequence<T>::room_bytes() const {
+  const std::vector<bool> kept = kept_outputs();
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    std::size_t here = modules_[i]->room_bytes();  // with gradients of what it takes and of what it makes
+    if (i > 0) here += bytes_of(modules_[i]->in_elements()) * (modules_[i]->needs_input() && !kept[i - 1] ? 2 : 1);
+    if (i + 1 < modules_.size()) here += bytes_of(modules_[i]->out_elements());
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+/// Outputs that are made again need the sequence's input, if all outputs before them are made again, too.
+template <class T>
+bool Sequence<T>::needs_input() const {
+  if (modules_.front()->needs_input()) return true;
+  for (std::size_t i = 1; drops_ && i < modules_.size() && modules_[i - 1]->can_remake(); ++i) {
+    if (modules_[i]->needs_input()) return true;
+  }
+  return false;
+}
+
+template <class T>
+bool Sequence<T>::can_remake() const {
+  return std::ranges::all_of(modules_, [](const ModulePtr<T>& module) { return module->can_remake(); });
+}
+
+template <class T>
+void Sequence<T>::remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) {
+  PooledArray<T> before;
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    const bool is_last = i + 1 == modules_.size();
+    PooledArray<T> made = pass.take(is_last ? 0 : modules_[i]->out_elements());
+    modules_[i]->remake(pass, x, kept.parts[i], is_last ? out : made.data());
+    before = std::move(made);
+    x = before.data();
+  }
+}
+
 template <class T>
 void Sequence<T>::declare(ParameterList& list) {
   for (const ModulePtr<T>& module : modules_) module->declare(list);
@@ -27,24 +101,49 @@ void Sequence<T>::declare(ParameterList& list) {
 
 template <class T>
 void Sequence<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
+  const std::vector<bool> stays = kept_outputs();
+  kept.arrays.resize(stays.size());
   kept.parts.resize(modules_.size());
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const bool is_last = i + 1 == modules_.size();
-    if (!is_last) kept.arrays.push_back(pass.take(modules_[i]->out_elements()));
+    if (!is_last) kept.arrays[i] = pass.take(modules_[i]->out_elements());
     T* const to = is_last ? out : kept.arrays[i].data();
     modules_[i]->forward(pass, x, kept.parts[i], to);
     x = to;
+    if (i > 0 && !(pass.keeps && stays[i - 1])) kept.arrays[i - 1] = {};
+    if (!pass.keeps) kept.parts[i] = {};
   }
+}
+
+/// Output i, which is made again if it was not kept.
+template <class T>
+const T* Sequence<T>::output(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i) {
+  PooledArray<T>& array = kept.arrays[i];
+  if (array.size() == 0 && modules_[i]->out_elements() > 0) {
+    if (i > 0) x = output(pass, x, kept, i - 1);
+    array = pass.take(modules_[i]->out_elements());
+    modules_[i]->remake(pass, x, kept.parts[i], array.data());
+  }
+  return array.data();
+}
+
+template <class T>
+const T* Sequence<T>::input_of(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i) {
+  if (i == 0) return x;
+  return modules_[i]->needs_input() ? output(pass, x, kept, i - 1) : nullptr;
 }
 
 template <class T>
 void Sequence<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
-  kept.gradients.resize(modules_.size() - 1);  // of the outputs between the modules
+  const std::vector<bool> stays = kept_outputs();
+  kept.gradients.resize(stays.size());  // of the outputs between the modules
   for (std::size_t i = modules_.size(); i-- > 0;) {
+    const T* const in = input_of(pass, x, kept, i);
     if (i > 0) kept.gradients[i - 1] = pass.take(modules_[i]->in_elements());
-    modules_[i]->input_gradient(pass, i > 0 ? kept.arrays[i - 1].data() : x, kept.parts[i], dout,
-                                i > 0 ? kept.gradients[i - 1].data() : dx);
-    if (i > 0) dout = kept.gradients[i - 1].data();
+    modules_[i]->input_gradient(pass, in, kept.parts[i], dout, i > 0 ? kept.gradients[i - 1].data() : dx);
+    if (i == 0) break;
+    dout = kept.gradients[i - 1].data();
+    if (!stays[i - 1]) kept.arrays[i - 1] = {};
   }
 }
 
@@ -52,7 +151,8 @@ template <class T>
 void Sequence<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
   for (std::size_t i = modules_.size(); i-- > 0;) {
     const T* const d = i + 1 == modules_.size() ? dout : kept.gradients[i].data();
-    modules_[i]->weight_gradient(pass, i > 0 ? kept.arrays[i - 1].data() : x, kept.parts[i], d);
+    modules_[i]->weight_gradient(pass, input_of(pass, x, kept, i), kept.parts[i], d);
+    if (i > 0) kept.arrays[i - 1] = {};
   }
   kept.gradients.clear();
 }
@@ -61,12 +161,13 @@ template <class T>
 void Sequence<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   PooledArray<T> above;  // the gradient that `dout` points to
   for (std::size_t i = modules_.size(); i-- > 0;) {
+    const T* const in = input_of(pass, x, kept, i);
     PooledArray<T> below = i > 0 ? pass.take(modules_[i]->in_elements()) : PooledArray<T>();
-    modules_[i]->backward(pass, i > 0 ? kept.arrays[i - 1].data() : x, kept.parts[i], dout, i > 0 ? below.data() : dx);
+    modules_[i]->backward(pass, in, kept.parts[i], dout, i > 0 ? below.data() : dx);
     above = std::move(below);
     dout = above.data();
     kept.parts[i] = {};  // the arrays of this module serve those before it
-    if (i > 0) kept.arrays.pop_back();
+    if (i > 0) kept.arrays[i - 1] = {};
   }
 }
 
@@ -83,6 +184,12 @@ template <class T>
 void Residual<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.parts.resize(1);
   module_->forward(pass, x, kept.parts[0], out);
+  kernels::add(out, x, static_cast<std::size_t>(out_elements()));
+}
+
+template <class T>
+void Residual<T>::remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) {
+  module_->remake(pass, x, kept.parts[0], out);
   kernels::add(out, x, static_cast<std::size_t>(out_elements()));
 }
 
@@ -106,16 +213,18 @@ void Residual<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* do
 template <class T>
 void Recomputed<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
   Kept<T> unused;
+  const bool keeps = std::exchange(pass.keeps, false);
   module_->forward(pass, x, unused, out);
+  pass.keeps = keeps;
 }
 
 template <class T>
 void Recomputed<T>::make_again(Pass<T>& pass, const T* x, Kept<T>& kept) {
   kept.parts.resize(1);
   const PooledArray<T> out = pass.take(out_elements());
-  const TokenLoss loss = pass.loss;  // which has the module's part already
+  const bool repeated = std::exchange(pass.repeats, true);
   module_->forward(pass, x, kept.parts[0], out.data());
-  pass.loss = loss;
+  pass.repeats = repeated;
 }
 
 template <class T>
@@ -162,6 +271,7 @@ void Unit<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* 
 
 template <class T>
 void Unit<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
+  pass.enter_weight_gradient(name_, has_dense_, has_experts_);
   module_->weight_gradient(pass, x, kept, dout);
   pass.leave_backward(name_, has_dense_, has_experts_);
 }

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,7 +13,9 @@
 
 namespace sinew::parallel {
 
-/// Modules one after the other. The outputs between them are kept for the backward pass.
+/// Modules one after the other. The outputs between them are kept for the backward pass, except those that no module
+/// reads there. With drop_cheap_arrays() the outputs of modules that can make them again are not kept either. They are
+/// made again before the backward pass of the module that reads them.
 /// Errors: InvalidArgument if there is no module, or if one does not take as many elements as the one before it makes.
 template <class T>
 class SINEW_API Sequence final : public Module<T> {
@@ -19,6 +24,16 @@ class SINEW_API Sequence final : public Module<T> {
 
   std::int64_t in_elements() const override { return modules_.front()->in_elements(); }
   std::int64_t out_elements() const override { return modules_.back()->out_elements(); }
+  std::size_t kept_bytes() const override;
+  std::size_t deferred_bytes() const override;
+  std::size_t room_bytes() const override;
+  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override {
+    for (ModulePtr<T>& module : modules_) f(module);
+  }
+  bool needs_input() const override;
+  bool can_remake() const override;
+  void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
+  void drop_cheap_arrays(bool drop) override { drops_ = drop; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -26,7 +41,13 @@ class SINEW_API Sequence final : public Module<T> {
   void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
 
  private:
+  static std::size_t bytes_of(std::int64_t elements) noexcept { return static_cast<std::size_t>(elements) * sizeof(T); }
+  std::vector<bool> kept_outputs() const;
+  const T* output(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i);
+  const T* input_of(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i);
+
   std::vector<ModulePtr<T>> modules_;
+  bool drops_ = false;  // outputs that are cheap to make again
 };
 
 /// out = x + module(x). The module must make as many elements as it takes.
@@ -38,6 +59,13 @@ class SINEW_API Residual final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
+  std::size_t kept_bytes() const override { return module_->kept_bytes(); }
+  std::size_t deferred_bytes() const override { return module_->deferred_bytes(); }
+  std::size_t room_bytes() const override { return module_->room_bytes(); }
+  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
+  bool needs_input() const override { return module_->needs_input(); }
+  bool can_remake() const override { return module_->can_remake(); }
+  void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
   void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -58,6 +86,11 @@ class SINEW_API Recomputed final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
+  std::string_view name() const override { return module_->name(); }
+  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
+  /// Between both halves of a backward pass all activations are there again.
+  std::size_t deferred_bytes() const override { return module_->kept_bytes() + module_->deferred_bytes(); }
+  std::size_t room_bytes() const override { return module_->kept_bytes() + module_->room_bytes(); }
   void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -79,6 +112,12 @@ class SINEW_API Unit final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
+  std::size_t kept_bytes() const override { return module_->kept_bytes(); }
+  std::size_t deferred_bytes() const override { return module_->deferred_bytes(); }
+  std::size_t room_bytes() const override { return module_->room_bytes(); }
+  std::string_view name() const override { return name_; }
+  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
+  bool needs_input() const override { return module_->needs_input(); }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
@@ -43,7 +45,7 @@ struct Kept {
 /// Shape:    x is in_elements() long, out is out_elements() long, on this rank, for one microbatch. dx and dout are
 ///           shaped as x and out. T: float or double.
 /// Thread:   the World's.
-/// Lifetime: x of a forward pass stays as it is until its backward pass has ended. The communicators, the Blas and
+/// Lifetime: the backward pass gets the elements of x again, perhaps in another array. The communicators, the Blas and
 ///           whatever else a module was made with outlive it.
 /// Errors:   those of the layers that the module is made of.
 template <class T>
@@ -53,8 +55,33 @@ class Module {
 
   virtual std::int64_t in_elements() const = 0;
   virtual std::int64_t out_elements() const = 0;
+  /// Kept::bytes() after a forward pass, for planning memory before there is any. A module that keeps arrays overrides
+  /// this. Experts keep a number of rows that the router decides; they answer for tokens that are spread evenly.
+  virtual std::size_t kept_bytes() const { return 0; }
+  /// Bytes of Kept::gradients, those of the parts included, between both halves of a backward pass.
+  virtual std::size_t deferred_bytes() const { return 0; }
+  /// The most bytes that a pass takes from its pool at a time, beside what is kept. Vectors of a row may be left out.
+  virtual std::size_t room_bytes() const { return 0; }
   /// Adds the module's parameters to the list, and keeps their numbers. Called once, before any pass.
   virtual void declare(ParameterList& list) = 0;
+
+  /// The name of the module's parameters or of its unit. Policies choose modules by it. Empty: the module has none.
+  virtual std::string_view name() const { return {}; }
+  /// Calls f with each module that this one is made of. f may put another one in its place, before any pass.
+  virtual void for_each_part(const std::function<void(std::unique_ptr<Module>& part)>& /*f*/) {}
+
+  /// false: the backward pass does not read x, which may then be null there. So nobody needs to keep x for it.
+  virtual bool needs_input() const { return true; }
+  /// true: remake() is cheap, so that the output need not be kept for the module behind this one.
+  virtual bool can_remake() const { return false; }
+  /// Writes the output of a forward pass again, equal to the last bit, and sends nothing. kept: what that pass left.
+  /// Without an override the forward pass is made again.
+  virtual void remake(Pass<T>& pass, const T* x, const Kept<T>& /*kept*/, T* out) {
+    Kept<T> unused;
+    forward(pass, x, unused, out);
+  }
+  /// true: arrays that are cheap to make again are not kept (Recompute::Selective). It does not reach the parts.
+  virtual void drop_cheap_arrays(bool /*drop*/) {}
 
   virtual void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) = 0;
   /// The first half of the backward pass. Writes dx, unless it is null because nobody needs it.

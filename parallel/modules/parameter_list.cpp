@@ -30,10 +30,30 @@ std::int32_t ParameterList::add(Family& family, DataParameter parameter, Initial
                 fmt::format("modules: '{}' is a part of a parameter of shape [{}], but is spread along '{}' only; "
                             "expected the axis along which other ranks have the other parts, too",
                             parameter.path, fmt::join(parameter.shape, ", "), parameter.spread));
-  if (one_unit_) parameter.unit = like_.unit;
   family.parameters.push_back(std::move(parameter));
   family.rules.push_back(std::move(initial));
   return static_cast<std::int32_t>(family.parameters.size()) - 1;
+}
+
+std::int32_t ParameterList::add_shared(DataParameter parameter, InitialRule initial) {
+  ++shared_[parameter.path];
+  const auto found = std::ranges::find(dense_.parameters, parameter.path, &DataParameter::path);
+  if (found == dense_.parameters.end()) {
+    parameter.unit = shared_unit_;
+    return add(std::move(parameter), std::move(initial));
+  }
+  if (found->shape != parameter.shape || found->box != parameter.box)
+    throw Error(Code::InvalidArgument,
+                fmt::format("modules: '{}' of shape [{}] is shared with a module that has it with shape [{}], expected "
+                            "the same shape, and the same part of it on this rank",
+                            parameter.path, fmt::join(parameter.shape, ", "), fmt::join(found->shape, ", ")));
+  if (!has_stages_) ++found->uses;  // stages report nothing
+  return static_cast<std::int32_t>(found - dense_.parameters.begin());
+}
+
+std::int32_t ParameterList::add_copy(DataParameter parameter) {
+  copies_.push_back(std::move(parameter));
+  return kFirstCopy + static_cast<std::int32_t>(copies_.size()) - 1;
 }
 
 void ParameterList::begin_unit(const std::string& unit) {
@@ -41,7 +61,7 @@ void ParameterList::begin_unit(const std::string& unit) {
     throw Error(Code::InvalidArgument,
                 fmt::format("modules: unit '{}' is within unit '{}', expected one after the other", unit, like_.unit));
   is_in_unit_ = true;
-  if (!one_unit_) like_.unit = unit;
+  like_.unit = unit;
 }
 
 void ParameterList::end_unit() {

@@ -18,9 +18,20 @@ void require_floats(DType dtype, const std::string& path) {
 }  // namespace
 
 template <class T>
+typename Pass<T>::Found Pass<T>::find(std::int32_t parameter, bool gradient) const {
+  if (ParameterList::is_copy(parameter)) {
+    ParameterCopies::Copy& copy = copies->copies[ParameterList::number_of_copy(parameter)];
+    std::vector<std::byte>& bytes = gradient ? copy.gradient : copy.value;
+    return {copy.record, {bytes.data(), bytes.size()}};
+  }
+  DataParallel& data = home(parameter);
+  const std::int32_t number = number_in(parameter);
+  return {data.parameters()[at(number)], gradient ? data.gradient(number) : data.parameter(number)};
+}
+
+template <class T>
 typename Pass<T>::Values Pass<T>::values(std::int32_t parameter) {
-  const DataParameter& record = home(parameter).parameters()[at(number_in(parameter))];
-  const Buffer buffer = home(parameter).parameter(number_in(parameter));
+  const auto& [record, buffer] = find(parameter, false);
   Values values;
   if (record.dtype == kDTypeOf<T>) {
     values.data_ = reinterpret_cast<const T*>(buffer.data);
@@ -36,8 +47,7 @@ typename Pass<T>::Values Pass<T>::values(std::int32_t parameter) {
 
 template <class T>
 void Pass<T>::add_gradient(std::int32_t parameter, const std::function<void(T*, T)>& write) {
-  const DataParameter& record = home(parameter).parameters()[at(number_in(parameter))];
-  const Buffer buffer = home(parameter).gradient(number_in(parameter));
+  const auto& [record, buffer] = find(parameter, true);
   const DType dtype = record.gradient_dtype();
   if (dtype == kDTypeOf<T>) return write(reinterpret_cast<T*>(buffer.data), T{1});
   require_floats(dtype, record.path);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,20 +8,40 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
+#include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/modules/array_pool.hpp>
+#include <sinew/parallel/modules/parameter_list.hpp>
 #include <sinew/parallel/tensor/vocabulary_cross_entropy.hpp>
 
 namespace sinew::parallel {
+
+template <class T>
+class SampleSums;
 
 /// The data of one microbatch, beside the activations that modules hand on.
 /// Lifetime: the arrays stay as they are until the backward pass has ended. In a pipeline, until the step has ended.
 struct MicroBatch {
   std::span<const std::int64_t> tokens{};   ///< for embeddings: all rows of the tensor-parallel group
   std::span<const std::int64_t> targets{};  ///< for predictions, likewise
+  /// For attention: one mask, or one for each sequence. {}: the mask of the attention's own shape.
+  std::span<const AttentionMask> masks{};
+  std::uint64_t step = 0;         ///< for dropout: the number of the step
+  std::int64_t first_sample = 0;  ///< for dropout and SampleSums: the number of the first sample in the global batch
+  std::int64_t samples = 0;       ///< for SampleSums: samples of this microbatch
+};
+
+/// Copies of parameters that other stages of a pipeline have (ParameterList::add_copy).
+struct ParameterCopies {
+  struct Copy {
+    DataParameter record{};
+    std::vector<std::byte> value{}, gradient{};  ///< of the record's dtypes
+  };
+  std::vector<Copy> copies{};  ///< in the order in which they were added
 };
 
 /// One pass of one microbatch through modules: its data, and access to parameters and gradients.
@@ -36,9 +57,19 @@ class SINEW_API Pass {
        std::map<std::int32_t, std::int64_t>* counts = nullptr)
       : data_(&data), experts_(experts), pool_(&pool), reports_(reports), counts_(counts) {}
 
+  /// Called where a module enters a unit, forward and backward, if the caller of the pass opens units. Empty: it has
+  /// opened all units before the pass.
+  std::function<void(const std::string& unit, bool dense, bool experts)> entered{};
   MicroBatch batch{};
-  TokenLoss loss{};       ///< of the predictions of this pass
-  double loss_scale = 1;  ///< by which the gradients of the loss are multiplied
+  TokenLoss loss{};                    ///< of the predictions of this pass
+  double loss_scale = 1;               ///< by which the gradients of the loss are multiplied
+  bool repeats = false;                ///< this forward pass repeats one that has been counted (Recomputed)
+  SampleSums<T>* by_sample = nullptr;  ///< null: gradients are added up in the fastest way
+  ParameterCopies* copies = nullptr;   ///< of a pipeline's stages; null: there are none
+  /// Wall time in which this pass waits for exchanges of data parallelism is added there, unless it is null.
+  std::chrono::nanoseconds* waited = nullptr;
+  /// false: no backward pass follows the forward pass, so that arrays may be freed as soon as they have been read.
+  bool keeps = true;
 
   PooledArray<T> take(std::int64_t elements) { return pool_->take(elements); }
 
@@ -58,29 +89,52 @@ class SINEW_API Pass {
   void add_gradient(std::int32_t parameter, const std::function<void(T* to, T beta)>& write);
   /// The module has added all of the gradient in this pass. Called once in a pass for each parameter.
   void ready(std::int32_t parameter) {
+    if (ParameterList::is_copy(parameter)) return;
     if (counts_ != nullptr) ++(*counts_)[parameter];
-    if (reports_) home(parameter).gradient_ready(number_in(parameter));
+    if (reports_) timed([&] { home(parameter).gradient_ready(number_in(parameter)); });
   }
 
   // The calls of a unit of data parallelism. dense, experts: whether the unit has parameters of this kind.
   void enter_forward(const std::string& unit, bool dense, bool experts) {
-    if (reports_ && dense) data_->before_forward(data_->unit(unit));
-    if (reports_ && experts) experts_->before_forward(experts_->unit(unit));
+    if (entered) entered(unit, dense, experts);
+    open_or_close(unit, dense, experts, &DataParallel::before_forward);
   }
   void leave_forward(const std::string& unit, bool dense, bool experts) {
-    if (reports_ && dense) data_->after_forward(data_->unit(unit));
-    if (reports_ && experts) experts_->after_forward(experts_->unit(unit));
+    open_or_close(unit, dense, experts, &DataParallel::after_forward);
   }
   void enter_backward(const std::string& unit, bool dense, bool experts) {
-    if (reports_ && dense) data_->before_backward(data_->unit(unit));
-    if (reports_ && experts) experts_->before_backward(experts_->unit(unit));
+    if (entered) entered(unit, dense, experts);
+    open_or_close(unit, dense, experts, &DataParallel::before_backward);
+  }
+  /// The second half of a backward pass whose first half has entered the unit.
+  void enter_weight_gradient(const std::string& unit, bool dense, bool experts) {
+    if (entered) entered(unit, dense, experts);
   }
   void leave_backward(const std::string& unit, bool dense, bool experts) {
-    if (reports_ && dense) data_->after_backward(data_->unit(unit));
-    if (reports_ && experts) experts_->after_backward(experts_->unit(unit));
+    open_or_close(unit, dense, experts, &DataParallel::after_backward);
   }
 
  private:
+  void open_or_close(const std::string& unit, bool dense, bool experts, void (DataParallel::*call)(std::int32_t)) {
+    if (!reports_) return;
+    timed([&] {
+      if (dense) (data_->*call)(data_->unit(unit));
+      if (experts) (experts_->*call)(experts_->unit(unit));
+    });
+  }
+  template <class Call>
+  void timed(const Call& call) {
+    if (waited == nullptr) return call();
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    *waited += std::chrono::steady_clock::now() - begin;
+  }
+  /// A parameter's record, its values or its gradient.
+  struct Found {
+    const DataParameter& record;
+    Buffer data;
+  };
+  Found find(std::int32_t parameter, bool gradient) const;
   /// A negative number is one of experts (ParameterList::add_of_experts).
   DataParallel& home(std::int32_t parameter) const noexcept { return parameter < 0 ? *experts_ : *data_; }
   static std::int32_t number_in(std::int32_t parameter) noexcept { return parameter < 0 ? -1 - parameter : parameter; }

@@ -101,8 +101,8 @@ PipelineRunner::PipelineRunner(CallGroup ranks, PipelineSchedule schedule, Stage
     numbers_.push_back(is_in_graph ? by_name.at(to_string(action)) : Numbers{});
   }
   for (StepProtocol* step : steps)
-    steps_.push_back(
-        {step, step->join_as_pipeline([this] { ranks_->abort_world_by_exception({}); }, schedule_.forward_only)});
+    steps_.push_back({step, step->join_as_pipeline([this] { ranks_->abort_world_by_exception({}); },
+                                                   schedule_.forward_only, schedule_.micro_batches)});
 }
 
 std::size_t PipelineRunner::held_for(const PipelineSchedule& schedule, std::int32_t rank,

@@ -78,6 +78,8 @@ class SINEW_API PipelineRunner final : private StepActions {
   const PipelineSchedule& schedule() const noexcept { return schedule_; }
   /// Bytes held for data between stages.
   std::size_t held_bytes() const noexcept { return held_; }
+  /// Lists the messages of this rank that the optimizer of exchanges moved (ExchangeReport::to_string).
+  std::string explain() const { return step_.report.to_string(step_.graph); }
   /// The held_bytes() of a rank, computed without a runner. bytes: as step_of() takes them.
   static std::size_t held_for(const PipelineSchedule& schedule, std::int32_t rank,
                               const std::vector<std::int64_t>& bytes);

@@ -9,15 +9,16 @@
 #include <sinew/parallel/pipeline/pipeline_step.hpp>
 #include <sinew/parallel/pipeline/schedule/action_text.hpp>
 #include <sinew/parallel/pipeline/schedule/stage_ends.hpp>
-#include <sinew/parallel/step_graph/passes/passes.hpp>
+#include <sinew/parallel/step_graph/optimizer/optimize.hpp>
 
 namespace sinew::parallel {
 namespace {
 
 class Lowering {
  public:
-  Lowering(const PipelineSchedule& schedule, std::int32_t rank, const std::vector<std::int64_t>& bytes)
-      : schedule_(schedule), rank_(rank), bytes_(bytes) {}
+  Lowering(const PipelineSchedule& schedule, std::int32_t rank, const std::vector<std::int64_t>& bytes,
+           const ExchangePrices& prices)
+      : schedule_(schedule), rank_(rank), bytes_(bytes), prices_(prices) {}
 
   PipelineStep run() && {
     for (std::size_t i = 0; i < actions().size(); ++i) {
@@ -37,7 +38,9 @@ class Lowering {
         case ActionKind::Reduce: break;  // the engine's own
       }
     }
-    step_.graph = wait_late(issue_early(std::move(step_.graph)));
+    OptimizedGraph optimized = optimize_exchanges(std::move(step_.graph), {.prices = prices_});
+    step_.graph = std::move(optimized.graph);
+    step_.report = std::move(optimized.report);
     return std::move(step_);
   }
 
@@ -177,6 +180,7 @@ class Lowering {
   const PipelineSchedule& schedule_;
   std::int32_t rank_, next_ = 0;
   const std::vector<std::int64_t>& bytes_;
+  const ExchangePrices& prices_;
   PipelineStep step_;
   struct Sent {
     TensorId tensor = -1;
@@ -190,8 +194,9 @@ class Lowering {
 
 }  // namespace
 
-PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank, const std::vector<std::int64_t>& bytes) {
-  return Lowering(schedule, rank, bytes).run();
+PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank, const std::vector<std::int64_t>& bytes,
+                     const ExchangePrices& prices) {
+  return Lowering(schedule, rank, bytes, prices).run();
 }
 
 }  // namespace sinew::parallel

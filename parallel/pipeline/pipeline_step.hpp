@@ -8,6 +8,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule/schedule.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
+#include <sinew/parallel/step_graph/optimizer/exchange_report.hpp>
 
 namespace sinew::parallel {
 
@@ -35,6 +36,7 @@ struct PipelineStep {
   std::vector<BoundaryTensor> tensors;  ///< by number of the graph's tensor
   std::map<BoundaryTensor, TensorId> numbers;
   std::map<MessageKind, std::int32_t> places;  ///< the number of buffers for each kind
+  ExchangeReport report;                       ///< how the messages were moved
 };
 
 /// The number of messages of one kind that may be computed before they are received, if each is sent as soon as it is
@@ -44,7 +46,8 @@ inline constexpr int kMessagePlaces = 2;
 
 /// The step of one rank. The schedule must have its messages (with_messages).
 /// bytes: the size of each stage's input. The first stage has no input.
+/// prices: for the bytes and times of the report.
 SINEW_API PipelineStep step_of(const PipelineSchedule& schedule, std::int32_t rank,
-                               const std::vector<std::int64_t>& bytes);
+                               const std::vector<std::int64_t>& bytes, const ExchangePrices& prices = {});
 
 }  // namespace sinew::parallel

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/planner/planned_exchanges.hpp>
 #include <sinew/parallel/planner/planner.hpp>
 
 namespace sinew::parallel {
@@ -167,5 +168,7 @@ PlannedTime Planner::least_time(const JobConfig& config) {
 double Planner::model_flops_share(Seconds step) const noexcept {
   return flops_of_step_ / (step * question_.cluster.flops * question_.ranks());
 }
+
+std::string Planner::exchanges(const JobConfig& config) { return planned_exchanges(question_, config, collectives_); }
 
 }  // namespace sinew::parallel

@@ -66,6 +66,9 @@ class SINEW_API Planner {
   PlannedTime least_time(const JobConfig& config);
   PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
 
+  /// As planned_exchanges().
+  std::string exchanges(const JobConfig& config);
+
   int simulated_pipelines() const noexcept { return makespans_.simulated(); }
   /// The operations that the model needs, divided by those that the ranks could do in that time.
   double model_flops_share(Seconds step) const noexcept;

@@ -17,6 +17,7 @@ struct ScanSizes {
 
   /// Elements of the states of all sequences: [sequences, channels, states].
   std::int64_t state() const noexcept { return sequences * channels * states; }
+  friend bool operator==(const ScanSizes&, const ScanSizes&) = default;
 };
 
 /// The inputs of a selective scan.

@@ -1,8 +1,8 @@
 #pragma once
 
-// State-space scans over sequences that ranks share. The room holds the selective scan in two forms, the short
-// convolution before it, and the exchanges of both. It may include the cuts of sequences of the room `context`,
-// placements and the room `common`.
+// State-space scans over sequences that ranks share. The room holds the selective scan of Mamba in two forms, and the
+// scan by heads of Mamba-2. It also holds the short convolution before them, and the exchanges of all. It may include
+// the cuts of sequences of the room `context`, placements and the room `common`.
 
 #include <cstddef>
 #include <cstdint>

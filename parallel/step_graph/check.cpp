@@ -69,6 +69,9 @@ class Checker {
     if (node.tensors.empty()) return fmt::format("{}: moves no tensor", text(node));
     if (node.axes.empty()) return fmt::format("{}: over no axis", text(node));
     if (node.exchange < 0) return fmt::format("{}: has no number", text(node));
+    if (!node.operands.empty() && node.operands.size() != node.tensors.size())
+      return fmt::format("{}: makes {} tensors of {}, expected one of each", text(node), node.tensors.size(),
+                         node.operands.size());
     const Node*& known = exchanges_[static_cast<std::size_t>(node.exchange)];
     if (known != nullptr)
       return fmt::format("{}: its number is that of a {} under way", text(node), name_of(known->kind));

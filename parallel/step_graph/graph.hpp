@@ -76,6 +76,9 @@ struct ComputeRule {
   std::vector<std::size_t> linear{};  ///< operands in each of which the compute is linear; one of them may be Partial
   /// Extents of labels that do not follow from shapes.
   std::vector<std::pair<char, std::int64_t>> extents{};
+  /// The operator by which the compute combines the places of labels that its results lack: Sum, Max or Min. Partial
+  /// operands and results are of this operator.
+  ReduceOp combines = ReduceOp::Sum;
 };
 
 /// One node of a graph.
@@ -93,14 +96,19 @@ struct Node {
   std::int32_t times = 1;
   /// For gates and all-reduces: this rank's parts are enough, and the whole may be freed.
   bool parts = false;
+  /// For reduce-scatters: the result is added to this rank's parts, by the next Free of the tensors.
+  bool adds = false;
   /// For exchanges: the tensor for whose memory the exchange waits. The exchange starts when the last earlier exchange,
   /// wait or free of this tensor has ended.
   TensorId room_of = -1;
-  /// The tensors that the node reads, for computes, for splits, and for exchanges that make one tensor from another.
+  /// The tensors that the node reads, for computes, for splits, and for exchanges that make tensors from others. Such
+  /// an exchange makes each of its tensors from the operand at the same place.
   std::vector<TensorId> operands{};
   ComputeRule rule{};      ///< of computes
   std::int32_t peer = -1;  ///< of messages: a rank of the group
   std::int32_t match = 0;  ///< of messages: equal at both ends
+  /// For signals: the engine has only read the tensors. Their values are as before.
+  bool unchanged = false;
 };
 
 /// The communication of one training step, in the order in which every rank starts it. The engine's own work appears as

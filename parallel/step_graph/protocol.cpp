@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <fmt/format.h>
@@ -48,16 +49,43 @@ std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_optimizer() {
   return member;
 }
 
-std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void()> end_world,
-                                                                     bool forward_only) {
-  auto member = std::make_shared<Member>(Member{.end_world = std::move(end_world), .forward_only = forward_only});
+std::shared_ptr<StepProtocol::Member> StepProtocol::join_as_pipeline(std::function<void()> end_world, bool forward_only,
+                                                                     std::int32_t micro_batches) {
+  auto member = std::make_shared<Member>(
+      Member{.end_world = std::move(end_world), .forward_only = forward_only, .micro_batches = micro_batches});
   pipelines_.push_back(member);
   return member;
+}
+
+void StepProtocol::require_no_schedule(std::string_view call, std::int32_t unit) {
+  if (shape_.follows_schedule) refuse(call_of_unit(call, unit), "a schedule decides the calls on units of this step");
+}
+
+std::shared_ptr<StepProtocol::Reader> StepProtocol::join_as_reader(Reader end) {
+  std::erase_if(readers_, [](const std::weak_ptr<Reader>& reader) { return reader.expired(); });
+  auto reader = std::make_shared<Reader>(std::move(end));
+  readers_.push_back(reader);
+  return reader;
+}
+
+void StepProtocol::end_reads() {
+  for (const std::weak_ptr<Reader>& reader : readers_) {
+    if (const auto alive = reader.lock()) (*alive)();
+  }
+}
+
+std::int32_t StepProtocol::micro_batches_of_pipeline() const noexcept {
+  for (const std::weak_ptr<Member>& pipeline : pipelines_) {
+    const auto alive = pipeline.lock();
+    if (alive && !alive->forward_only) return alive->micro_batches;
+  }
+  return 0;
 }
 
 void StepProtocol::before_forward(std::int32_t unit) {
   constexpr std::string_view kCall = "before_forward";
   require_pass(kCall, unit, false);
+  require_no_schedule(kCall, unit);
   if (!shape_.gathers_units) {
     if (state_ == State::InPass && open_ == 0 && kind_ != PassKind::ForwardOnly)
       refuse(call_of_unit(kCall, unit), "all gradients of this pass were reported");
@@ -68,17 +96,20 @@ void StepProtocol::before_forward(std::int32_t unit) {
 
 void StepProtocol::after_forward(std::int32_t unit) {
   require_pass("after_forward", unit, false);
+  require_no_schedule("after_forward", unit);
   if (shape_.gathers_units) advance("after_forward", unit, UnitState::Forward);
 }
 
 void StepProtocol::before_backward(std::int32_t unit) {
   require_pass("before_backward", unit, true);
+  require_no_schedule("before_backward", unit);
   if (shape_.gathers_units) advance("before_backward", unit, UnitState::ForwardDone);
 }
 
 void StepProtocol::after_backward(std::int32_t unit) {
   constexpr std::string_view kCall = "after_backward";
   require_pass(kCall, unit, true);
+  require_no_schedule(kCall, unit);
   if (!shape_.gathers_units) return;
   const bool ends = units_[at(unit)] == UnitState::Backward;
   const std::vector<std::int32_t> open = ends ? open_gradients(unit) : std::vector<std::int32_t>{};
@@ -112,6 +143,8 @@ void StepProtocol::advance(std::string_view call, std::int32_t unit, UnitState f
 void StepProtocol::gradient_ready(std::int32_t gradient) {
   const std::int32_t uses = shape_.gradients[at(gradient)].uses, unit = shape_.gradients[at(gradient)].unit;
   require_pass([&] { return call_of_gradient(gradient); }, true);
+  if (shape_.follows_schedule)
+    refuse(call_of_gradient(gradient), "gradients of a unit are complete when it is reduced");
   if (reports_[at(gradient)] == uses)
     refuse(call_of_gradient(gradient), fmt::format("this gradient was reported {} of {} times already", uses, uses));
   if (waits_for_pipeline()) refuse(call_of_gradient(gradient), "the pipeline has not run in this pass");
@@ -120,6 +153,18 @@ void StepProtocol::gradient_ready(std::int32_t gradient) {
            "gradients of a unit are reported between its before_backward and after_backward");
   if (++reports_[at(gradient)] == uses) --open_;
   begin_pass();
+}
+
+void StepProtocol::scheduled(UnitCall call) {
+  require_pass([&] { return text_of(call); }, call.kind == UnitCallKind::Reduce);
+  if (!shape_.follows_schedule) refuse(text_of(call), "no schedule decides the calls on units of this step");
+  if (!waits_for_scheduled() || order()[taken_] != call)
+    refuse(text_of(call), "the calls on units come in the order of the schedule");
+  ++taken_;
+  begin_pass();
+  const auto rest = order().begin() + static_cast<std::ptrdiff_t>(taken_);
+  if (call.kind != UnitCallKind::Reduce || std::find(rest, order().end(), call) != order().end()) return;
+  for (const std::int32_t gradient : gradients_of_[at(call.unit)]) close(gradient);
 }
 
 void StepProtocol::close(std::int32_t gradient) noexcept {
@@ -145,6 +190,7 @@ void StepProtocol::finish_forward() {
     refuse(kFinishForwardCall, "expected within forward_only(); a step ends with updated()");
   require_pass([] { return std::string(kFinishForwardCall); }, false);
   if (shape_.gathers_units && !due_of_units().empty()) refuse(kFinishForwardCall, "not all units are through");
+  if (waits_for_scheduled()) refuse(kFinishForwardCall, "calls of the schedule were left out");
   end_pass();
 }
 
@@ -152,6 +198,7 @@ bool StepProtocol::finish_backward() {
   require_pass([] { return std::string(kFinishBackwardCall); }, true);
   if (shape_.gathers_units && !due_of_units().empty()) refuse(kFinishBackwardCall, "not all units are through");
   if (waits_for_pipeline()) refuse(kFinishBackwardCall, "the pipeline has not run in this pass");
+  if (waits_for_scheduled()) refuse(kFinishBackwardCall, "calls of the schedule were left out");
   if (waits_for_gradients()) {
     std::vector<std::string> missing;
     for (const std::int32_t g : open_gradients()) {
@@ -268,7 +315,7 @@ void StepProtocol::end_pass() noexcept {
   state_ = State::Between;
   std::ranges::fill(units_, UnitState::Fresh);
   std::ranges::fill(reports_, 0);
-  forward_begun_ = backward_begun_ = 0;
+  forward_begun_ = backward_begun_ = taken_ = 0;
   open_ = reports_.size();
   ++passes_;
 }
@@ -303,6 +350,11 @@ std::string StepProtocol::call_of_gradient(std::int32_t gradient) const {
   return fmt::format("DataParallel::gradient_ready('{}')", shape_.gradients[at(gradient)].path);
 }
 
+std::string StepProtocol::text_of(UnitCall call) const {
+  constexpr std::array<std::string_view, 3> kNames{"unshard", "reshard", "reduce"};
+  return call_of_unit(kNames[static_cast<std::size_t>(call.kind)], call.unit);
+}
+
 std::vector<std::int32_t> StepProtocol::open_gradients(std::int32_t unit) const {
   std::vector<std::int32_t> open;
   for (const std::int32_t g : gradients_of_[at(unit)]) {
@@ -325,8 +377,9 @@ std::string StepProtocol::due() const {
   if (shape_.gathers_units) {
     if (std::string of_units = due_of_units(); !of_units.empty()) return of_units;
   }
-  if (kind_ == PassKind::ForwardOnly) return std::string(kFinishForwardCall);
   if (waits_for_pipeline()) return std::string(kRunCall);
+  if (waits_for_scheduled()) return text_of(order()[taken_]);
+  if (kind_ == PassKind::ForwardOnly) return std::string(kFinishForwardCall);
   return waits_for_gradients() ? call_of_gradient(open_gradients().front()) : std::string(kFinishBackwardCall);
 }
 

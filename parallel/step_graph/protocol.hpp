@@ -25,7 +25,9 @@ enum class PassKind : std::uint8_t { Whole, Unsynced, ForwardOnly };
 ///
 /// Under no_sync() finish_backward leads back to "between steps". Under forward_only() finish_forward does. If units
 /// are gathered, units begin in one order. Each unit then has the four calls before_forward, after_forward,
-/// before_backward and after_backward once in a pass. Otherwise an engine may leave these four calls out.
+/// before_backward and after_backward once in a pass. Otherwise an engine may leave these four calls out. If a schedule
+/// decides the order, units have the calls unshard, reshard and reduce in this order instead. No gradient is reported
+/// then.
 /// Thread: the World's.
 /// Errors: a call that is not due is refused with InvalidArgument, which names the call that was made and the one that
 ///         is due. The call does nothing. The communicators of the step end on all their ranks, with this text and this
@@ -45,11 +47,22 @@ class SINEW_API StepProtocol {
     std::int32_t unit = 0;
     std::int32_t uses = 1;  ///< how many reports it has in a pass
   };
+  /// A call about a unit, where a schedule decides the order of such calls.
+  enum class UnitCallKind : std::uint8_t { Unshard, Reshard, Reduce };
+  struct UnitCall {
+    UnitCallKind kind = UnitCallKind::Unshard;
+    std::int32_t unit = 0;
+    friend bool operator==(const UnitCall&, const UnitCall&) = default;
+  };
   /// The facts that decide which calls are due.
   struct Shape {
     std::vector<Unit> units{};
     std::vector<Gradient> gradients{};
     bool gathers_units = false;
+    /// A schedule decides the order of the calls on units: those of a pass, and those of a pass within forward_only().
+    /// Reduce takes the place of gradient_ready, and the other calls on units are not due.
+    bool follows_schedule = false;
+    std::vector<UnitCall> scheduled{}, scheduled_forward{};
     bool unused_are_zero = false;  ///< gradients that were not reported count as reported
     bool owns_parts = true;        ///< finish_backward gives this rank a part to update
   };
@@ -63,11 +76,19 @@ class SINEW_API StepProtocol {
     std::function<void()> end_world{};  ///< empty if this member makes no passes
     std::uint64_t last = 0;             ///< the number of the sum or pass of its last call
     bool forward_only = false;          ///< a pipeline that makes passes within forward_only(), and no others
+    std::int32_t micro_batches = 0;     ///< of a pipeline
   };
   std::shared_ptr<Member> join_as_optimizer();
   /// end_world: calls Communicator::abort_world_by_exception of the pipeline's communicator. It runs in the handler of
-  /// the exception that ended the step. forward_only: as Member has it.
-  std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world, bool forward_only = false);
+  /// the exception that ended the step. forward_only, micro_batches: as Member has them.
+  std::shared_ptr<Member> join_as_pipeline(std::function<void()> end_world, bool forward_only = false,
+                                           std::int32_t micro_batches = 0);
+  /// An object that reads parameters and the state of optimizers while passes go on, such as an asynchronous
+  /// checkpoint. end: a function that returns when the object does not read them any more. It does not throw.
+  using Reader = std::function<void()>;
+  std::shared_ptr<Reader> join_as_reader(Reader end);
+  /// Ends the reads of all readers. Called before parameters may change.
+  void end_reads();
 
   // The calls of a pass.
   void before_forward(std::int32_t unit);
@@ -75,6 +96,8 @@ class SINEW_API StepProtocol {
   void before_backward(std::int32_t unit);
   void after_backward(std::int32_t unit);
   void gradient_ready(std::int32_t gradient);
+  /// Only if a schedule decides the order.
+  void scheduled(UnitCall call);
   void run(Member& pipeline);
   void finish_forward();
   /// true: gradients are summed. false: they are only added up.
@@ -94,7 +117,15 @@ class SINEW_API StepProtocol {
   /// The step begins anew. A refused call is forgotten.
   void abandon() noexcept;
 
+  const Shape& shape() const noexcept { return shape_; }
+  /// Units in the order in which they begin, forward and backward.
+  const std::vector<std::int32_t>& forward_order() const noexcept { return forward_order_; }
+  const std::vector<std::int32_t>& backward_order() const noexcept { return backward_order_; }
+  /// The number of microbatches of the pipeline that makes the passes of training. 0: there is no such pipeline.
+  std::int32_t micro_batches_of_pipeline() const noexcept;
   PassKind kind() const noexcept { return kind_; }
+  /// The number of scheduled calls that were made in the present pass.
+  std::size_t scheduled_calls() const noexcept { return taken_; }
   /// The number of the present or next pass. It grows when a pass ends or is given up.
   std::uint64_t passes() const noexcept { return passes_; }
   bool is_summed() const noexcept { return state_ == State::Summed; }
@@ -120,6 +151,11 @@ class SINEW_API StepProtocol {
   void require_pass(std::string_view call, std::int32_t unit, bool is_backward);
   template <class Text>
   void require_pass(const Text& call, bool is_backward);
+  void require_no_schedule(std::string_view call, std::int32_t unit);
+  bool waits_for_scheduled() const noexcept { return taken_ < order().size(); }
+  const std::vector<UnitCall>& order() const noexcept {
+    return kind_ == PassKind::ForwardOnly ? shape_.scheduled_forward : shape_.scheduled;
+  }
   void begin_pass() noexcept;
   void end_pass() noexcept;
   void advance(std::string_view call, std::int32_t unit, UnitState from);
@@ -129,6 +165,7 @@ class SINEW_API StepProtocol {
   bool waits_for_optimizer() const noexcept;
   std::string call_of_unit(std::string_view call, std::int32_t unit) const;
   std::string call_of_gradient(std::int32_t gradient) const;
+  std::string text_of(UnitCall call) const;
   std::vector<std::int32_t> open_gradients(std::int32_t unit) const;
   std::vector<std::int32_t> open_gradients() const;
   /// The call that comes next. If units are gathered, a call of a unit. Empty: all units have ended.
@@ -139,6 +176,7 @@ class SINEW_API StepProtocol {
   Shape shape_;
   std::function<void(const std::string&)> end_;
   std::vector<std::weak_ptr<Member>> optimizers_, pipelines_;
+  std::vector<std::weak_ptr<Reader>> readers_;
 
   State state_ = State::Between;
   PassKind kind_ = PassKind::Whole;   // of passes that begin now
@@ -150,6 +188,7 @@ class SINEW_API StepProtocol {
   std::size_t forward_begun_ = 0, backward_begun_ = 0;        // how many units of the two orders have begun
   std::vector<std::int32_t> reports_;                         // by gradient
   std::size_t open_ = 0;                                      // gradients that are not complete
+  std::size_t taken_ = 0;                                     // scheduled calls of this pass
   std::uint64_t passes_ = 1, sums_ = 0;
   std::optional<Error> refused_;
   std::string ended_;

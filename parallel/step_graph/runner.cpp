@@ -107,6 +107,7 @@ void StepRunner::finish_at(std::size_t place) {
     failed_ = e;
     throw;
   }
+  actions_->end(graph_.nodes[at(one.node)]);
   done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
 }
 

@@ -20,6 +20,8 @@ class StepActions {
   virtual ~StepActions() = default;
   /// Starts an exchange. Called in the order of the graph, on all ranks alike.
   virtual Work start(const Node& exchange) = 0;
+  /// Called when an exchange has ended without an error, before any node that waits for it. By default it does nothing.
+  virtual void end(const Node& exchange) { static_cast<void>(exchange); }
   virtual void free(const Node& node) = 0;
 };
 

@@ -13,7 +13,7 @@ namespace sinew::parallel {
 
 /// Writes a model whose layers the ranks of one axis share, layer by layer, as a graph of computes. Each layer stands
 /// alone: it takes and returns rows in the placement that layers have between them. Under sequence parallelism, that is
-/// each rank's rows. remove_redundant_exchanges() then removes exchanges that the layers do not need.
+/// each rank's rows. layer_step() (tensor/layer_step.hpp) then removes exchanges that the layers do not need.
 /// Shape: rows are [rows, width]. A layer takes the number of its input tensor, and returns the number of its output.
 class SINEW_API LayerGraph {
  public:
@@ -59,6 +59,7 @@ class SINEW_API LayerGraph {
   TensorId moved(TensorId tensor, const Placement& to);
 
   const StepGraph& graph() const noexcept { return graph_; }
+  const Factorisation& mesh() const noexcept { return mesh_; }
 
  private:
   const StepTensor& tensor(TensorId t) const { return graph_.tensors[static_cast<std::size_t>(t)]; }

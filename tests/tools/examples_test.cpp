@@ -160,7 +160,7 @@ void expect_the_losses_of_one_rank(const OfModules& all, const std::string& alon
 
 TEST(Examples, OfModules_PrintTheLossesOfOneRank) {
   for (const char* program :
-       {MODULES_MLP_TP, MODULES_BLOCK_TP_SP, MODULES_RING_ATTENTION, MODULES_MOE, MODULES_OWN_MODULE}) {
+       {MODULES_MLP_TP, MODULES_BLOCK_TP_SP, MODULES_MAMBA, MODULES_RING_ATTENTION, MODULES_MOE, MODULES_OWN_MODULE}) {
     const std::string alone = run_program({program}).out;
     EXPECT_THAT(alone, HasSubstr("step 0 loss"));
     for (const char* ranks : {"2", "3", "4"}) expect_the_losses_of_one_rank({program, ranks, ""}, alone);
@@ -172,6 +172,10 @@ TEST(Examples, OfModules_PrintTheLossesOfOneRank) {
   for (const OfModules& all :
        {OfModules{MODULES_FSDP_PP, "2", "1"}, {MODULES_FSDP_PP, "2", "2"}, {MODULES_FSDP_PP, "8", "4"}})
     expect_the_losses_of_one_rank(all, pp);
+  const Outcome tight = run_example(MODULES_FSDP_PP, "4", {"--no-prefix"}, {"2", "5000"});
+  EXPECT_EQ(tight.out, pp) << tight.err;
+  EXPECT_THAT(tight.err, HasSubstr("1 of 2 stages of a rank at a time"));
+  EXPECT_THAT(run_example(MODULES_FSDP_PP, "2", {}, {"2", "5"}).err, HasSubstr("a budget of 5 bytes"));
 }
 
 /// Order tp-cp-ep-dp-pp: of 8 ranks tp are neighbours, dp two apart, the second stage four further.
@@ -188,6 +192,14 @@ TEST(Examples, RedistributeTensors) {
   const Outcome o = run_example(PLACEMENTS_EXAMPLE, "4");
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_NE(o.out, "");
+}
+
+TEST(Examples, TrainWithTensorsThatCompute) {
+  for (const char* ranks : {"1", "2", "3", "8"}) {
+    const Outcome o = run_example(DISTRIBUTED_TENSOR_EXAMPLE, ranks);
+    EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+    EXPECT_THAT(o.out, HasSubstr("on one rank: the same losses\n"));
+  }
 }
 
 TEST(Examples, GoOnWithoutARankThatDied) {

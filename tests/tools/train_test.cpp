@@ -74,6 +74,23 @@ TEST(SinewSimTrain, ExplainsOneLayout) {
                            HasSubstr("sums of gradients")));
 }
 
+TEST(SinewSimTrain, ListsTheExchangesOfOneLayout) {
+  const std::vector<std::string> layout{"--model",   "gpt3-175b",
+                                        "--cluster", "dgx-h100x64",
+                                        "--layout",  "tp=8,pp=8,zero=1,micro-batch=1,recompute=selective"};
+  std::vector<std::string> explained = layout, as_json = layout;
+  explained.emplace_back("--explain");
+  const Outcome o = train(explained);
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out,
+              AllOf(HasSubstr("exchanges of data parallelism\ncp-dp: "), HasSubstr("merged reduce_scatter over cp-dp"),
+                    HasSubstr("exchanges of a layer that 8 ranks share"), HasSubstr("removed all_to_all over tp"),
+                    HasSubstr(" us saved\n")));
+  EXPECT_EQ(train(layout).out.find("removed all_to_all"), std::string::npos);
+  as_json.insert(as_json.end(), {"--explain", "--json"});
+  EXPECT_NE(train(as_json).exit_code, 0) << "the list is for people";
+}
+
 TEST(SinewSimTrain, ListsEveryRuleThatALayoutBreaks) {
   const Outcome o = train({"--model", "gpt2", "--cluster", "dgx-h100x2", "--layout", "tp=16,pp=3,zero=7"});
   EXPECT_EQ(o.exit_code, 2);

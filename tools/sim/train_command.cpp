@@ -40,7 +40,7 @@ struct TrainOptions {
   std::size_t top = 10;
   std::string memory, flops, memory_rate;
   std::optional<double> efficiency;
-  bool stored = false, json = false;
+  bool stored = false, json = false, explain = false;
   std::string gradients = "f32";
 };
 
@@ -112,6 +112,7 @@ int explain(sp::Planner& planner, const TrainOptions& o) {
   const sp::PlannedLayout layout = planner.plan(config);
   const std::int64_t most = planner.question().cluster.memory_bytes;
   std::cout << (o.json ? layout_json(planner, layout, most) + "\n" : layout_table(planner, layout, most));
+  if (o.explain) std::cout << "\n" << planner.exchanges(config);
   return layout.memory.total() <= most ? 0 : 1;
 }
 
@@ -162,9 +163,14 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--sequence", o.sequence, "tokens of each; if not given, the model's context")
       ->transform(whole_number(1, std::int64_t{1} << 30));
   app.add_option("--top", o.top, "so many of the best layouts (10)")->transform(whole_number(1, 100'000));
-  app.add_option("--layout", o.layout,
-                 "explain this one instead: tp=8,pp=4,dp=..,cp=..,ep=..,zero=1,micro-batch=1,schedule=interleaved,"
-                 "virtual-stages=2,recompute=selective");
+  CLI::Option* layout =
+      app.add_option("--layout", o.layout,
+                     "explain this one instead: tp=8,pp=4,dp=..,cp=..,ep=..,zero=1,micro-batch=1,schedule=interleaved,"
+                     "virtual-stages=2,recompute=selective");
+  CLI::Option* explain =
+      app.add_flag("--explain", o.explain,
+                   "with --layout: list the exchanges that the optimizer removes, merges and moves, and why")
+          ->needs(layout);
   app.add_option("--memory", o.memory, "that a rank may take, such as 72GiB; if not given, all that it has");
   app.add_option("--efficiency", o.efficiency, "of the products of matrices: share of --flops that they get");
   app.add_option("--flops", o.flops,
@@ -173,7 +179,8 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--gradients", o.gradients, "element type that gradients are added up and summed in (f32)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--stored-attention", o.stored, "scores of attention are kept, not made again block by block");
-  app.add_flag("--json", o.json, "print one JSON object");
+  CLI::Option* json = app.add_flag("--json", o.json, "print one JSON object");
+  explain->excludes(json);
   app.footer(
       "What is predicted from what: docs/planner.md. Layouts break rules as a Job would say it; those of one reason "
       "are\n"

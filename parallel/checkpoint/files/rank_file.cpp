@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 
+#include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/files/file.hpp>
 #include <sinew/parallel/checkpoint/files/rank_file.hpp>
 #include <sinew/parallel/checkpoint/files/safetensors.hpp>
@@ -61,7 +62,8 @@ RankFile file_of_rank(const CheckpointIndex& plan, int rank, std::span<const Che
   return file;
 }
 
-std::vector<std::uint64_t> write_file(const CheckpointIndex& plan, const RankFile& file, const std::string& folder) {
+std::vector<std::uint64_t> write_file(const CheckpointIndex& plan, const RankFile& file, const std::string& folder,
+                                      const std::atomic<bool>* stop) {
   if (file.file < 0) return {};
   const std::string header = safetensors_header(plan, file.file);
   std::vector<std::uint64_t> report{header.size(), crc32(std::as_bytes(std::span(header)))};
@@ -69,6 +71,7 @@ std::vector<std::uint64_t> write_file(const CheckpointIndex& plan, const RankFil
   out.write(header);
   for (const ConstBuffer& piece : file.pieces) {
     for (std::size_t at = 0; at < piece.bytes; at += kBlockBytes) {
+      if (stop != nullptr && stop->load(std::memory_order_relaxed)) throw Error(Code::Aborted, "the save was given up");
       const std::span block(piece.data + at, std::min<std::size_t>(kBlockBytes, piece.bytes - at));
       report.push_back(crc32(block));
       out.write(block);
@@ -76,6 +79,17 @@ std::vector<std::uint64_t> write_file(const CheckpointIndex& plan, const RankFil
   }
   out.finish();
   return report;
+}
+
+std::vector<std::uint64_t> report_sizes(const CheckpointIndex& plan) {
+  std::vector<std::uint64_t> of_files(plan.files.size(), 2);
+  for (const StoredItem& stored : plan.items) {
+    for (const StoredPart& part : stored.parts)
+      of_files[static_cast<std::size_t>(part.file)] += blocks_of(bytes_of(stored.item, part.extent));
+  }
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(plan.ranks), 0);
+  for (std::size_t f = 0; f < of_files.size(); ++f) sizes[static_cast<std::size_t>(plan.files[f].rank)] = of_files[f];
+  return sizes;
 }
 
 void complete(CheckpointIndex& plan, const std::vector<std::vector<std::uint64_t>>& of_ranks) {

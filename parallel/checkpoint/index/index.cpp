@@ -51,6 +51,10 @@ class Members {
     if (!at(key).is_number()) reject(key, "a number");
     return at(key).get<double>();
   }
+  bool flag(const char* key) const {
+    if (!at(key).is_boolean()) reject(key, "true or false");
+    return at(key).get<bool>();
+  }
   template <class T>
   T integer(const char* key) const {
     return integer_of<T>(at(key), key);
@@ -126,11 +130,32 @@ Json json_of(const CheckpointMetadata& m) {
                           {"good_steps", m.loss_scale->good_steps},
                           {"skipped_steps", m.loss_scale->skipped_steps}};
   }
+  if (m.sampler) {
+    json["sampler"] = {{"seed", m.sampler->seed},
+                       {"samples", m.sampler->samples},
+                       {"shuffled", m.sampler->shuffled},
+                       {"epoch", m.sampler->epoch},
+                       {"position", m.sampler->position}};
+  }
   return json;
 }
 
 LossScaleState loss_scale_from(const Members& in) {
   return {in.number("scale"), in.integer<std::int64_t>("good_steps"), in.integer<std::int64_t>("skipped_steps")};
+}
+
+SamplerState sampler_from(const Members& in) {
+  const SamplerState state{.seed = in.integer<std::uint64_t>("seed"),
+                           .samples = in.integer<std::int64_t>("samples"),
+                           .shuffled = in.flag("shuffled"),
+                           .epoch = in.integer<std::int64_t>("epoch"),
+                           .position = in.integer<std::int64_t>("position")};
+  try {
+    require_sound(state);
+  } catch (const Error& e) {
+    throw Error(Code::InvalidArgument, fmt::format("metadata.{}", e.what()));
+  }
+  return state;
 }
 
 CheckpointMetadata metadata_from(const Members& in) {
@@ -141,6 +166,7 @@ CheckpointMetadata metadata_from(const Members& in) {
                               in.text("layout"),
                               in.text("configuration")};
   if (in.has("loss_scale")) metadata.loss_scale = loss_scale_from(Members(in.at("loss_scale"), "metadata.loss_scale"));
+  if (in.has("sampler")) metadata.sampler = sampler_from(Members(in.at("sampler"), "metadata.sampler"));
   return metadata;
 }
 

@@ -9,6 +9,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/checkpoint/index/item.hpp>
 #include <sinew/parallel/optim/update_rule/loss_scaling.hpp>
+#include <sinew/parallel/sampler/sampler_state.hpp>
 
 namespace sinew::parallel {
 
@@ -22,6 +23,8 @@ struct CheckpointMetadata {
   std::string configuration{};     ///< the caller's own text
   /// The state of the LossScaler. {}: the training has none, or the checkpoint is older than this member.
   std::optional<LossScaleState> loss_scale{};
+  /// The state of the DistributedSampler. {}: as above.
+  std::optional<SamplerState> sampler{};
   friend bool operator==(const CheckpointMetadata&, const CheckpointMetadata&) = default;
 };
 

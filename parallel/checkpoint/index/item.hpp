@@ -1,8 +1,8 @@
 #pragma once
 
 // The content of checkpoints. The room describes items and the parts of them that ranks hold, proves that parts cover
-// an item, and reads and writes the index. It may include the room `placement` for boxes, and `optim/update_rule` for
-// the state of a loss scaler.
+// an item, and reads and writes the index. It may include the room `placement` for boxes, `optim/update_rule` for the
+// state of a loss scaler, and `sampler` for the state of a sampler.
 
 #include <cstddef>
 #include <cstdint>

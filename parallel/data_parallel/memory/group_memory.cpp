@@ -1,5 +1,6 @@
 #include <utility>
 
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/parallel/data_parallel/memory/group_memory.hpp>
 
 namespace sinew::parallel {
@@ -29,6 +30,11 @@ Buffer GroupMemory::traveling_shard() {
   return is_apart() ? whole().part(static_cast<std::size_t>(index_) * bytes, bytes) : shard();
 }
 
+Buffer GroupMemory::added_sum() {
+  if (!sum_) sum_ = from_->take(static_cast<std::size_t>(group_.shard_bytes()), Purpose::Underway);
+  return sum_.buffer();
+}
+
 void GroupMemory::send_up() {
   if (is_apart()) from_->copies().begin(traveling_shard(), shard());
 }
@@ -46,6 +52,11 @@ Buffer GroupMemory::part(std::size_t member, std::int64_t elements) {
 }
 
 void GroupMemory::free_whole() {
+  if (sum_) {
+    const Buffer into = shard();
+    reducer_for(ReduceOp::Sum, group_.dtype)(into.data, into.data, sum_.buffer().data, into.bytes);
+    sum_ = {};
+  }
   if (!shard_) return;
   whole_ = {};
   part_ = {};

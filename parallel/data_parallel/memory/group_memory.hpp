@@ -25,13 +25,15 @@ class GroupMemory {
   /// The shard as exchanges use it. On a device the shard itself is in host memory; exchanges then use its place in the
   /// whole.
   Buffer traveling_shard();
+  /// Where a sum goes that is added to the shard: free_whole() adds it. Allocates it if it does not exist.
+  Buffer added_sum();
   /// send_up() copies the shard to its place in the whole on the device. bring_down() copies it back, and waits. Both
   /// do nothing on the host.
   void send_up();
   void bring_down();
   /// Where parameter number `member` of the group lies in the whole.
   Buffer part(std::size_t member, std::int64_t elements);
-  /// Frees the whole, and the part of it that was kept.
+  /// Frees the whole, and the part of it that was kept. Adds a sum that was to be added.
   void free_whole();
   /// Keeps part `index` of `count` equal parts of the whole, and frees the rest. Does nothing if there is no whole.
   void keep_part(int index, int count);
@@ -43,7 +45,7 @@ class GroupMemory {
   HeldMemory* from_;
   FlatGroup group_;
   int index_;
-  HeldMemory::Piece whole_, shard_, part_;
+  HeldMemory::Piece whole_, shard_, part_, sum_;
 };
 
 }  // namespace sinew::parallel

@@ -63,10 +63,11 @@ void HeldMemory::reserve(std::span<const std::size_t> pieces) {
 }
 
 HeldMemory::Piece HeldMemory::take(std::size_t bytes, Purpose purpose) {
-  Memory memory = purpose == Purpose::Underway ? from_spare(bytes) : allocate_(bytes);
+  const bool is_new = purpose != Purpose::Underway;
+  Memory memory = !is_new ? from_spare(bytes) : shards_ ? shards_(bytes) : allocate_(bytes);
   const std::size_t all = memory.buffer().bytes;
   Piece piece(*this, std::move(memory), bytes, purpose);
-  copies_.zero(piece.buffer());
+  if (!is_new || !shards_) copies_.zero(piece.buffer());
   const auto i = static_cast<std::size_t>(purpose);
   held_.now[i] += all;
   held_.most[i] = std::max(held_.most[i], held_.now[i]);

@@ -45,8 +45,10 @@ class StepProtocol;
 /// Lifetime: outlives its pieces, and ends before the World.
 class SINEW_API HeldMemory {
  public:
-  /// copies: serves the device on which pieces of `Underway` are allocated.
-  explicit HeldMemory(Allocate allocate, const Copies& copies = {}) : allocate_(std::move(allocate)), copies_(copies) {}
+  /// copies: serves the device on which pieces of `Underway` are allocated. shards: gives all other pieces. Null:
+  /// `allocate` does.
+  explicit HeldMemory(Allocate allocate, const Copies& copies = {}, Allocate shards = {})
+      : allocate_(std::move(allocate)), shards_(std::move(shards)), copies_(copies) {}
 
   /// A piece of memory. Its destructor gives it back.
   class SINEW_API Piece {
@@ -85,7 +87,7 @@ class SINEW_API HeldMemory {
 
   Memory underway(std::size_t bytes) { return copies_.on_device() ? copies_.allocate(bytes) : allocate_(bytes); }
 
-  Allocate allocate_;
+  Allocate allocate_, shards_;
   Copies copies_;
   HeldBytes held_;
   StepProtocol* step_ = nullptr;

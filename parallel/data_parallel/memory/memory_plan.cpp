@@ -13,6 +13,7 @@
 #include <sinew/parallel/data_parallel/memory/flat_group.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/data_parallel/memory/most_in_flight.hpp>
+#include <sinew/parallel/data_parallel/memory/scatter_stage.hpp>
 #include <sinew/parallel/data_parallel/plan/pass_graphs.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/optim/update_rule/state_layout.hpp>
@@ -55,7 +56,7 @@ class MemoryPlanner {
     set(Purpose::Gradient, held(gradients_, sharded_.gradient));
     set(Purpose::Optimizer, optimizer());
     set(Purpose::Residual, residual());
-    if (sharded_.parameter == Held::Sharded) {
+    if (sharded_.parameter == Held::Sharded || (!options_.step.order.empty() && sharded_.gradient == Held::Sharded)) {
       gathered();
     } else if (sharded_.gradient == Held::Sharded) {
       scattered();
@@ -99,14 +100,24 @@ class MemoryPlanner {
     return sum;
   }
 
-  /// Plans the memory of units whose parameters are gathered and freed.
+  /// The codes of int4 gradients that an exchange sends and receives.
+  std::size_t codes_of(const Node& exchange) const {
+    if (exchange.kind != NodeKind::ReduceScatter) return 0;
+    const ScatterStage stage = scatter_stage(shape_, 0, sharded_.axis, options_.step.scatter_axes, exchange.axes);
+    if (stage.ranks <= 1) return 0;
+    return stage.coded_bytes(gradients_[group_of_[at(exchange.tensors.front()) - parameters_.size()]].shard_elements);
+  }
+
+  /// Plans the memory of units whose parameters are gathered and freed, or whose gradients a schedule reduces.
   void gathered() {
     InFlightSizes sizes{.group_of = group_of_};
     sizes.ranks = [&](const std::string& axes) { return static_cast<std::size_t>(shape_.size(axes)); };
-    for (const FlatGroup& g : values_) sizes.parameter.push_back(bytes(g.bytes()));
+    if (options_.wire.int4) sizes.codes = [&](const Node& exchange) { return codes_of(exchange); };
+    const bool gathers = sharded_.parameter == Held::Sharded;
+    for (const FlatGroup& g : values_) sizes.parameter.push_back(gathers ? bytes(g.bytes()) : 0);
     for (const FlatGroup& g : gradients_) sizes.gradient.push_back(bytes(g.bytes()));
-    std::vector<StepGraph> graphs{step_.graph, forward_half(step_.graph)};
-    if (use_.accumulates) graphs.push_back(without_sync(step_.graph, parameters_.size(), true));
+    std::vector<StepGraph> graphs{step_.graph, forward_graph(step_)};
+    if (use_.accumulates) graphs.push_back(without_sync(step_.graph, parameters_.size(), gathers));
     MostInFlight most;
     for (const StepGraph& graph : graphs) {
       MostInFlight found = most_in_flight(graph, sizes, use_.accumulates);

@@ -36,6 +36,8 @@ class Moment {
     const std::size_t groups = course.sizes.parameter.size();
     wholes_.resize(2 * groups);
     parts_.resize(groups);
+    sums_.resize(groups);
+    codes_.resize(course.wait_of.size());
     for (std::size_t g = 0; adds_up && g < groups; ++g) make(groups + g);
     start_ready();
   }
@@ -52,13 +54,17 @@ class Moment {
       }
     }
     done_[at(node)] = true;
-    if (!gate.name.starts_with("backward ")) return;
-    for (const TensorId t : gate.tensors) make(groups() + course_->sizes.group_of[at(t)]);
+    if (gate.name.starts_with("backward ")) {
+      for (const TensorId t : gate.tensors) make(groups() + course_->sizes.group_of[at(t)]);
+    } else if (gate.name.starts_with("gradients ")) {
+      for (const TensorId t : gate.tensors) make(whole_of(t));
+    }
   }
   bool finish_one() {
     if (underway_.empty()) return false;
     const std::int32_t exchange = course_->graph.nodes[at(underway_.front())].exchange;
     underway_.pop_front();
+    bytes_ -= std::exchange(codes_[at(exchange)], 0);
     done(course_->wait_of[at(exchange)]);
     start_ready();
     return true;
@@ -97,8 +103,10 @@ class Moment {
     for (std::size_t w = 0; w < wholes_.size(); ++w) {
       if (wholes_[w] && bytes_of(w) > 0) most_->pieces.push_back(bytes_of(w));
     }
-    for (const std::size_t part : parts_) {
-      if (part > 0) most_->pieces.push_back(part);
+    for (const auto* pieces : {&parts_, &sums_, &codes_}) {
+      for (const std::size_t piece : *pieces) {
+        if (piece > 0) most_->pieces.push_back(piece);
+      }
     }
   }
 
@@ -107,7 +115,11 @@ class Moment {
       const std::size_t whole = whole_of(t);
       if (node.axes.empty()) {
         drop(whole);
-        if (whole < groups()) drop_part(whole);
+        if (whole < groups()) {
+          drop_part(whole);
+        } else {
+          bytes_ -= std::exchange(sums_[whole - groups()], 0);
+        }
       } else if (wholes_[whole]) {
         parts_[whole] = bytes_of(whole) / course_->sizes.ranks(node.axes);  // both exist while the part is copied
         grow(parts_[whole], 0);
@@ -128,7 +140,16 @@ class Moment {
     while (next_ < course_->exchanges.size() && unmet_[at(course_->exchanges[next_])] == 0) {
       const std::int32_t node = course_->exchanges[next_++];
       const Node& exchange = course_->graph.nodes[at(node)];
-      if (!exchange.parts) make(whole_of(exchange.tensors.front()));
+      const std::size_t whole = whole_of(exchange.tensors.front());
+      if (!exchange.parts) make(whole);
+      if (exchange.adds) {
+        sums_[whole - groups()] = bytes_of(whole) / course_->sizes.ranks(exchange.axes);
+        grow(sums_[whole - groups()], 0);
+      }
+      if (course_->sizes.codes) {
+        codes_[at(exchange.exchange)] = course_->sizes.codes(exchange);
+        grow(codes_[at(exchange.exchange)], 0);
+      }
       underway_.push_back(node);
       done(node);
     }
@@ -142,6 +163,8 @@ class Moment {
   std::size_t next_ = 0;  // the index in `exchanges` of the next one to start
   std::vector<bool> wholes_;
   std::vector<std::size_t> parts_;  // by group: bytes of the part that a Free has kept
+  std::vector<std::size_t> sums_;   // by group: bytes of a sum that a Free will add to this rank's part
+  std::vector<std::size_t> codes_;  // by number of an exchange: bytes of its codes
   std::size_t bytes_ = 0, gathered_ = 0;
 };
 

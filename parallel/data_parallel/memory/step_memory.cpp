@@ -29,7 +29,7 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
       shards_(sharded_.axis.empty() ? 1 : mesh.size(sharded_.axis)),
       index_(sharded_.axis.empty() ? 0 : mesh.index(sharded_.axis)),
       options_(options),
-      memory_(std::move(allocate), Copies(options.device)),
+      memory_(std::move(allocate), Copies(options.device), options.shards),
       value_places_(parameters.size()),
       gradient_places_(parameters.size()) {}
 
@@ -197,6 +197,7 @@ void StepMemory::scale_residuals(double factor) {
 }
 
 void StepMemory::abandon() {
+  coded_.drop();
   for (std::vector<Bucket>* all : {&values_, &gradients_}) {
     for (auto& [memory, label] : *all) memory.free_whole();
   }
@@ -210,40 +211,73 @@ StepMemory::Bucket& StepMemory::bucket_of(TensorId tensor) {
   return t < n ? values_[value_places_[t].group] : gradients_[gradient_places_[t - n].group];
 }
 
+bool StepMemory::gathers_codes(const Node& exchange) const noexcept {
+  return exchange.kind == NodeKind::AllGather && options_.weights == WeightWire::Int8 &&
+         exchange.axes == sharded_.axis && shards_ > 1;
+}
+
+const ScatterStage* StepMemory::scatter_stage_of(const Node& exchange) {
+  if (exchange.kind != NodeKind::ReduceScatter || !options_.wire.int4) return nullptr;
+  auto known = stages_.find(exchange.axes);
+  if (known == stages_.end())
+    known = stages_
+                .emplace(exchange.axes, scatter_stage(mesh_->shape(), mesh_->rank(), sharded_.axis,
+                                                      options_.step.scatter_axes, exchange.axes))
+                .first;
+  return known->second.ranks == 1 ? nullptr : &known->second;  // a single rank has the exact sum
+}
+
+Work StepMemory::gather(const Node& exchange, Bucket& bucket, Communicator& ranks) {
+  GroupMemory& memory = bucket.memory;
+  const CallOptions call{.after = options_.device.stream,
+                         .determinism = options_.determinism,
+                         .label = bucket.label.c_str(),
+                         .where = where_};
+  require_room_for(memory);
+  if (gathers_codes(exchange)) return coded_.gather(memory, ranks, call);
+  const bool is_first = exchange.axes == sharded_.axis;
+  if (is_first) {
+    memory.send_up();
+  } else if (memory.kept_part().data == nullptr) {  // the step is given up: nobody reads what is gathered
+    (void)memory.whole();
+    memory.keep_part(mesh_->index(exchange.axes), ranks.size());
+  }
+  const Buffer part = is_first ? memory.traveling_shard() : memory.kept_part();
+  return ranks.all_gather(part, memory.whole(), memory.group().dtype, call);
+}
+
 Work StepMemory::start(const Node& exchange) {
-  auto& [memory, label] = bucket_of(exchange.tensors.front());
-  const DType dtype = memory.group().dtype;
+  Bucket& bucket = bucket_of(exchange.tensors.front());
+  GroupMemory& memory = bucket.memory;
   const auto own = groups_.find(exchange.axes);
   Communicator& ranks = own == groups_.end() ? mesh_->along(exchange.axes) : own->second;
-  if (exchange.kind == NodeKind::AllGather) {
-    require_room_for(memory);
-    const bool is_first = exchange.axes == sharded_.axis;
-    if (is_first) {
-      memory.send_up();
-    } else if (memory.kept_part().data == nullptr) {  // the step is given up: nobody reads what is gathered
-      (void)memory.whole();
-      memory.keep_part(mesh_->index(exchange.axes), ranks.size());
-    }
-    const Buffer part = is_first ? memory.traveling_shard() : memory.kept_part();
-    return ranks.all_gather(part, memory.whole(), dtype,
-                            {.after = options_.device.stream,
-                             .determinism = options_.determinism,
-                             .label = label.c_str(),
-                             .where = where_});
-  }
+  if (exchange.kind == NodeKind::AllGather) return gather(exchange, bucket, ranks);
+  const CallOptions call{.after = options_.device.stream,
+                         .determinism = options_.determinism,
+                         .codec = options_.wire.codec,
+                         .label = bucket.label.c_str(),
+                         .where = where_};
+  if (const ScatterStage* const stage = scatter_stage_of(exchange))
+    return stage->ranks == 0 ? Work() : coded_.scatter(exchange.exchange, *stage, memory, ranks, call);
   const Buffer mine = exchange.parts ? memory.traveling_shard() : memory.whole();
   if (options_.wire.error_feedback && ranks.size() > 1) {
     const bool scatters = exchange.kind == NodeKind::ReduceScatter;
     feed_back_into(exchange.exchange, mine, scatters ? memory.shard().bytes : mine.bytes);
   }
-  const CallOptions call{.after = options_.device.stream,
-                         .determinism = options_.determinism,
-                         .codec = options_.wire.codec,
-                         .label = label.c_str(),
-                         .where = where_};
-  if (exchange.kind == NodeKind::ReduceScatter)
-    return ranks.reduce_scatter(mine, memory.traveling_shard(), dtype, options_.gradients, call);
+  const DType dtype = memory.group().dtype;
+  if (exchange.kind == NodeKind::ReduceScatter) {
+    const Buffer sum = exchange.adds ? memory.added_sum() : memory.traveling_shard();
+    return ranks.reduce_scatter(mine, sum, dtype, options_.gradients, call);
+  }
   return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);
+}
+
+void StepMemory::end(const Node& exchange) {
+  if (gathers_codes(exchange)) CodedExchanges::decode_values(group_of(exchange.tensors.front()));
+  const ScatterStage* const stage = scatter_stage_of(exchange);
+  if (stage == nullptr || stage->ranks == 0) return;
+  const float factor = options_.gradients == ReduceOp::Average ? 1.0f / static_cast<float>(shards_) : 1.0f;
+  coded_.add(exchange.exchange, *stage, group_of(exchange.tensors.front()), factor);
 }
 
 void StepMemory::feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes) {

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include <sinew/parallel/data_parallel/memory/coded_exchanges.hpp>
 #include <sinew/parallel/data_parallel/memory/group_memory.hpp>
 #include <sinew/parallel/data_parallel/memory/held_memory.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/data_parallel/memory/owned_part.hpp>
+#include <sinew/parallel/data_parallel/memory/scatter_stage.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
@@ -83,6 +85,7 @@ class StepMemory final : public StepActions {
   const HeldBytes& held() const noexcept { return memory_.held(); }
 
   Work start(const Node& exchange) override;
+  void end(const Node& exchange) override;
   void free(const Node& node) override;
 
  private:
@@ -105,6 +108,11 @@ class StepMemory final : public StepActions {
   Bucket& bucket_of(TensorId tensor);
   GroupMemory& group_of(TensorId tensor) { return bucket_of(tensor).memory; }
   void require_room_for(const GroupMemory& parameters) const;
+  /// Returns whether the exchange gathers int8 parameters from the shards of all ranks.
+  bool gathers_codes(const Node& exchange) const noexcept;
+  /// The stage of a sum of int4 gradients. null: the exchange is another one.
+  const ScatterStage* scatter_stage_of(const Node& exchange);
+  Work gather(const Node& exchange, Bucket& bucket, Communicator& ranks);
   /// For error feedback: replaces the gradients by the values that the codec sends for them, and keeps the rounding
   /// errors for the next step. Every `part_bytes` are encoded by themselves, as in the exchange.
   void feed_back_into(std::int32_t exchange, Buffer gradients, std::size_t part_bytes);
@@ -117,6 +125,8 @@ class StepMemory final : public StepActions {
   int shards_ = 1, index_ = 0;  // along the sharded axis; without such an axis, the whole is one shard
   DataParallelOptions options_;
   HeldMemory memory_;
+  CodedExchanges coded_{memory_};
+  std::map<std::string, ScatterStage> stages_;  // by axes: of sums of int4 gradients
   MemoryPlan plan_;
   std::vector<Bucket> values_, gradients_;
   std::vector<Spot> value_places_, gradient_places_;     // by parameter

@@ -12,11 +12,30 @@ namespace {
 
 constexpr std::size_t kPiece = 16 * kScaledBlock;  // elements; they stay in the L1 cache
 
+void complain_of_int4(std::vector<std::string>& wrong, const GradientWire& wire, Determinism determinism,
+                      const DataRow& row) {
+  if (sharded_axis(row).parameter == Held::Whole)
+    wrong.push_back(
+        fmt::format("gradients int4: row '{}' keeps whole parameters; expected one that shards them", row.name));
+  if (determinism == Determinism::LayoutInvariant)
+    wrong.emplace_back(
+        "gradients int4 and layout_invariant: what is rounded depends on the layout; expected plain "
+        "gradients, or fast or reproducible");
+  if (wire.codec != Codec::None)
+    wrong.push_back(fmt::format("gradients int4 and codec {}: expected one of them", name_of(wire.codec)));
+  if (wire.error_feedback)
+    wrong.emplace_back("gradients int4 with error feedback: expected a codec with error feedback, or int4 without it");
+}
+
 }  // namespace
 
-std::vector<std::string> violations_of(const GradientWire& wire, Determinism determinism,
+std::vector<std::string> violations_of(const GradientWire& wire, Determinism determinism, const DataRow& row,
                                        const std::vector<DataParameter>& parameters) {
   std::vector<std::string> wrong;
+  if (wire.int4) {
+    complain_of_int4(wrong, wire, determinism, row);
+    return wrong;
+  }
   if (wire.codec == Codec::None) {
     if (wire.error_feedback) wrong.emplace_back("error feedback without a codec: nothing is lost");
     return wrong;

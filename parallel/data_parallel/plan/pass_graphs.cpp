@@ -7,15 +7,7 @@
 #include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
-
-StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers) {
-  std::vector<TensorId> dropped(graph.tensors.size());
-  std::iota(dropped.begin(), dropped.end(), 0);
-  if (gathers) dropped.erase(dropped.begin(), dropped.begin() + static_cast<std::ptrdiff_t>(parameters));
-  StepGraph rest = drop_sync(graph, dropped);
-  std::erase_if(rest.nodes, [](const Node& n) { return n.name == "optimizer" || n.name == "updated"; });
-  return rest;
-}
+namespace {
 
 StepGraph forward_half(StepGraph graph) {
   const auto is_forward = [](const Node& n) { return n.name.starts_with("forward "); };
@@ -35,5 +27,18 @@ StepGraph forward_half(StepGraph graph) {
   graph.nodes = std::move(kept);
   return graph;
 }
+
+}  // namespace
+
+StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers) {
+  std::vector<TensorId> dropped(graph.tensors.size());
+  std::iota(dropped.begin(), dropped.end(), 0);
+  if (gathers) dropped.erase(dropped.begin(), dropped.begin() + static_cast<std::ptrdiff_t>(parameters));
+  StepGraph rest = drop_sync(graph, dropped);
+  std::erase_if(rest.nodes, [](const Node& n) { return n.name == "optimizer" || n.name == "updated"; });
+  return rest;
+}
+
+StepGraph forward_graph(const StepPlan& plan) { return plan.forward ? *plan.forward : forward_half(plan.graph); }
 
 }  // namespace sinew::parallel

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
 
 namespace sinew::parallel {
@@ -12,7 +13,8 @@ namespace sinew::parallel {
 /// parameters there are. `gathers`: whether the graph gathers parameters.
 StepGraph without_sync(const StepGraph& graph, std::size_t parameters, bool gathers);
 
-/// The forward half of the graph: the gathers that it needs. Gathered parameters are freed after each unit.
-StepGraph forward_half(StepGraph graph);
+/// The graph of a pass within forward_only(): that of the plan if a schedule decides the order. Otherwise the forward
+/// half of the step's graph: the gathers that it needs. Gathered parameters are freed after each unit.
+StepGraph forward_graph(const StepPlan& plan);
 
 }  // namespace sinew::parallel

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -10,8 +11,10 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/at.hpp>
+#include <sinew/parallel/data_parallel/plan/scheduled_step.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/mesh/axis_names.hpp>
+#include <sinew/parallel/step_graph/optimizer/optimize.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -26,22 +29,50 @@ bool is_order_of_all(const Ids& ready, std::size_t n) {
   return sorted == all;
 }
 
-/// Returns whether `axes` are some of the axes that shard parameters, but not all, and parameters are freed after the
-/// forward pass.
-bool can_reshard_over(const std::string& axes, const DataAxis& sharded, Reshard reshard) {
+bool contains(const std::vector<std::string>& all, const std::string& axis) {
+  return std::ranges::find(all, axis) != all.end();
+}
+
+/// Returns whether `axes` are some of the axes that shard parameters, but not all.
+bool are_some_of(const std::string& axes, const DataAxis& sharded) {
   const std::vector<std::string> some = split_names(axes), all = split_names(sharded.axis);
-  return sharded.parameter == Held::Sharded && reshard == Reshard::AfterForward && some.size() < all.size() &&
-         std::ranges::all_of(some, [&](const std::string& axis) { return std::ranges::find(all, axis) != all.end(); });
+  return sharded.parameter == Held::Sharded && some.size() < all.size() &&
+         std::ranges::all_of(some, [&](const std::string& axis) { return contains(all, axis); });
+}
+
+/// The axes that shard, without `axes`.
+std::string others_of(const std::string& axes, const DataAxis& sharded) {
+  std::vector<std::string> others = split_names(sharded.axis);
+  const std::vector<std::string> some = split_names(axes);
+  std::erase_if(others, [&](const std::string& axis) { return contains(some, axis); });
+  return fmt::format("{}", fmt::join(others, "-"));
+}
+
+/// Options beside an order that a schedule decides.
+void complain_beside_order(std::vector<std::string>& wrong, const DataOptions& options) {
+  if (options.reshard == Reshard::AfterBackward || !options.reshard_axes.empty() || !options.outer_unit.empty() ||
+      options.gathered_bytes != 0)
+    wrong.emplace_back(
+        "reshard, reshard_axes, outer_unit or gathered_bytes beside an order of units, expected the order alone, "
+        "because the schedule decides when units are gathered and freed");
 }
 
 void require_sound(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready,
                    const DataOptions& options) {
   std::vector<std::string> wrong = violations_of(row);
-  if (!options.reshard_axes.empty() && !can_reshard_over(options.reshard_axes, sharded_axis(row), options.reshard))
+  if (!options.order.empty()) {
+    complain_beside_order(wrong, options);
+    std::ranges::move(violations_of(options.order, parameters, row), std::back_inserter(wrong));
+  }
+  const bool frees = options.reshard == Reshard::AfterForward;
+  if (!options.reshard_axes.empty() && (!frees || !are_some_of(options.reshard_axes, sharded_axis(row))))
     wrong.push_back(
         fmt::format("reshard_axes '{}', expected some of the axes that shard parameters ('{}'), where they "
                     "are freed after the forward pass",
                     options.reshard_axes, sharded_axis(row).axis));
+  if (!options.scatter_axes.empty() && !are_some_of(options.scatter_axes, sharded_axis(row)))
+    wrong.push_back(fmt::format("scatter_axes '{}', expected some of the axes that shard parameters ('{}')",
+                                options.scatter_axes, sharded_axis(row).axis));
   if (!options.outer_unit.empty() &&
       std::ranges::none_of(parameters, [&](const DataParameter& p) { return p.unit == options.outer_unit; }))
     wrong.push_back(fmt::format("outer_unit '{}', expected the unit of a parameter", options.outer_unit));
@@ -70,8 +101,8 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
 class Planner {
  public:
   Planner(const std::vector<DataParameter>& parameters, const DataRow& row, const Ids& ready,
-          const DataOptions& options)
-      : parameters_(parameters), options_(options), ready_(ready), sharded_(sharded_axis(row)) {
+          const DataOptions& options, const ExchangePrices& prices)
+      : parameters_(parameters), options_(options), prices_(prices), ready_(ready), sharded_(sharded_axis(row)) {
     for (std::int32_t i = 0; i < count(); ++i) {
       if (unit_of(i) != options_.outer_unit && std::ranges::find(units_, unit_of(i)) == units_.end())
         units_.push_back(unit_of(i));
@@ -93,15 +124,15 @@ class Planner {
       backward_by_unit();
     } else {
       backward();
-      plan_.graph = bucket(std::move(plan_.graph), options_.buckets);
+      // Before the rest of the graph is there: what is sent together decides what lies together in memory.
+      optimize({.removes = false, .merge = options_.buckets, .moves = false, .prices = prices_});
     }
     find_groups();
     add_exchanges();
-    plan_.graph = wait_late(issue_early(std::move(plan_.graph)));
-    if (gathers()) {
-      const std::int64_t most = most_in_flight();  // of the graph, before it is moved
-      plan_.graph = limit_in_flight(std::move(plan_.graph), most);
-    }
+    Ids parameters(parameters_.size());
+    std::iota(parameters.begin(), parameters.end(), 0);
+    optimize(
+        {.most_in_flight = gathers() ? most_in_flight() : 0, .read_later = std::move(parameters), .prices = prices_});
     return std::move(plan_);
   }
 
@@ -116,6 +147,12 @@ class Planner {
   bool has_outer() const noexcept { return !options_.outer_unit.empty(); }
   TensorId gradient(std::int32_t parameter) const noexcept { return count() + parameter; }
 
+  void optimize(const ExchangeOptions& options) {
+    OptimizedGraph optimized = optimize_exchanges(std::move(plan_.graph), options);
+    plan_.graph = std::move(optimized.graph);
+    plan_.report.append(std::move(optimized.report));
+  }
+
   void add(Node node) { plan_.graph.nodes.push_back(std::move(node)); }
   void exchange(NodeKind kind, const Ids& tensors, const std::string& axes, bool parts = false) {
     add({.kind = kind, .tensors = tensors, .axes = axes, .exchange = next_, .parts = parts});
@@ -129,7 +166,8 @@ class Planner {
   }
   void sum(const Ids& gradients) {
     const bool parts = sharded_.optimizer == Held::Sharded;
-    exchange(parts ? NodeKind::ReduceScatter : NodeKind::AllReduce, gradients, parts ? sharded_.axis : whole_);
+    const std::string& first = options_.scatter_axes.empty() ? sharded_.axis : options_.scatter_axes;
+    exchange(parts ? NodeKind::ReduceScatter : NodeKind::AllReduce, gradients, parts ? first : whole_);
   }
 
   void backward() {
@@ -168,7 +206,7 @@ class Planner {
     for (const std::int32_t p : ready_) {
       if (unit_of(p) == unit) report(p);
     }
-    add({.kind = NodeKind::Signal, .name = "backward done " + unit, .tensors = parameters_of(unit)});
+    add({.kind = NodeKind::Signal, .name = "backward done " + unit, .tensors = parameters_of(unit), .unchanged = true});
     for (const Ids& group : groups_of(unit)) sum(gradients_of(group));
   }
   void backward_by_unit() {
@@ -200,7 +238,7 @@ class Planner {
     add({.kind = NodeKind::Gate, .name = "forward " + unit, .tensors = parameters_of(unit)});
   }
   void end_forward(const std::string& unit) {
-    add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = parameters_of(unit)});
+    add({.kind = NodeKind::Signal, .name = "forward done " + unit, .tensors = parameters_of(unit), .unchanged = true});
     if (!stays(unit)) add({.kind = NodeKind::Free, .tensors = parameters_of(unit), .axes = options_.reshard_axes});
   }
   void forward_by_unit() {
@@ -248,6 +286,8 @@ class Planner {
       if (unit_ends) freed = node.tensors.front();
       if (unit_ends) add({.kind = NodeKind::Free, .tensors = node.tensors});
       if (node.kind != NodeKind::Wait || sharded_.optimizer == Held::Whole) continue;
+      if (!options_.scatter_axes.empty())
+        exchange(NodeKind::ReduceScatter, node.tensors, others_of(options_.scatter_axes, sharded_));
       if (!whole_.empty()) exchange(NodeKind::AllReduce, node.tensors, whole_, true);
       if (sharded_.gradient == Held::Sharded) add({.kind = NodeKind::Free, .tensors = node.tensors});
     }
@@ -307,6 +347,7 @@ class Planner {
 
   const std::vector<DataParameter>& parameters_;
   const DataOptions& options_;
+  const ExchangePrices& prices_;
   Ids ready_;
   std::vector<std::string> units_;  // without the outer unit
   DataAxis sharded_;                // the axis that shards; its name is empty if no axis does
@@ -318,10 +359,11 @@ class Planner {
 }  // namespace
 
 StepPlan plan_step(const std::vector<DataParameter>& given, const DataRow& row, const DataOptions& options,
-                   const std::vector<std::int32_t>& ready) {
+                   const std::vector<std::int32_t>& ready, const ExchangePrices& prices) {
   const std::vector<DataParameter> parameters = complete_parameters(given);
   require_sound(parameters, row, ready, options);
-  return Planner(parameters, row, ready, options).run();
+  if (!options.order.empty()) return plan_scheduled_step(parameters, row, options.order);
+  return Planner(parameters, row, ready, options, prices).run();
 }
 
 }  // namespace sinew::parallel

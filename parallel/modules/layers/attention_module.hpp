@@ -1,8 +1,13 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
@@ -20,13 +25,39 @@ struct AttentionShape {
   int key_value_heads = 0;  ///< heads of keys and values, which the others share; 0: as many as `heads`
   std::int64_t sequences = 1;
   SequenceCut positions;  ///< the cut of each sequence over the ranks of both context groups together
-  bool causal = true;
+  bool causal = true;     ///< of sequences without masks of their own (MicroBatch::masks)
+  /// Each head has a learnt score that every query sees, without a value.
+  /// Source: Xiao et al., Efficient streaming language models with attention sinks, arXiv 2309.17453.
+  bool sinks = false;
+  std::optional<double> out_deviation{};  ///< of the weight of the projection behind; {}: LinearOptions::deviation
 };
 
 /// The ranks that share sequences. Both groups may be of one rank.
 struct ContextGroup {
   CallGroup head_sharers;  ///< ranks that exchange tokens for heads (Ulysses)
   CallGroup ring;          ///< ranks round which keys and values go
+};
+
+/// The attention between heads and positions. Layers of one shape can share it, because only one of them computes at a
+/// time: then its memory is there once. It is made at its first use.
+/// Thread: the World's.
+template <class T>
+class SINEW_API SharedAttention {
+ public:
+  /// Errors: as ContextAttention. InvalidArgument for another shape than that of its first use.
+  ContextAttention<T>& get(const ContextGroup& context, Blas& blas, const ContextShape& shape);
+  std::size_t held_bytes() const noexcept { return attention_ ? attention_->held_bytes() : 0; }
+  /// A layer of this shape will use it, on this rank of the context group. planned_bytes() is then what it will hold.
+  void expect(const ContextShape& shape, int rank) {
+    planned_ = ContextAttention<T>::room_for(shape, rank) * sizeof(T);
+  }
+  std::size_t planned_bytes() const noexcept { return planned_; }
+
+ private:
+  std::optional<ContextAttention<T>> attention_;
+  AttentionHeads heads_{};  // of its shape
+  std::int64_t sequences_ = 0;
+  std::size_t planned_ = 0;
 };
 
 /// Attention of several heads: projections to queries, keys and values, attention over sequences that ranks may share,
@@ -38,11 +69,23 @@ struct ContextGroup {
 template <class T>
 class SINEW_API AttentionModule final : public Module<T> {
  public:
+  /// shared: null if the module has an attention of its own.
   AttentionModule(const LayerGroup& group, const ContextGroup& context, const AttentionShape& shape,
-                  const LinearOptions& options = {});
+                  const LinearOptions& options = {}, std::shared_ptr<SharedAttention<T>> shared = nullptr);
 
   std::int64_t in_elements() const override { return qkv_.own_rows() * shape_.width; }
   std::int64_t out_elements() const override { return out_.out_elements(); }
+  std::size_t kept_bytes() const override {
+    return static_cast<std::size_t>(rows() * (row_width() + heads_.width()) + inside_) * sizeof(T) + out_.kept_bytes();
+  }
+  std::size_t deferred_bytes() const override {
+    return static_cast<std::size_t>(rows() * row_width()) * sizeof(T) + out_.deferred_bytes();
+  }
+  std::size_t room_bytes() const override {
+    const std::int64_t whole = std::max(qkv_.partial_rows(), group_.sequence_parallel ? rows() : 0);
+    return deferred_bytes() + static_cast<std::size_t>(rows() * heads_.width() + whole * shape_.width) * sizeof(T);
+  }
+  std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -72,6 +115,12 @@ class SINEW_API AttentionModule final : public Module<T> {
   template <class F>
   void with_weights(Pass<T>& pass, const F& f) const;
   void add_gradients(Pass<T>& pass, const Projection& of, const T* all_rows, const T* dqkv);
+  void add_sample_gradients(Pass<T>& pass, const Projection& of, const T* all_rows, const T* dqkv);
+  /// Layout-invariant: to = the products of all of qkv_ with its weights, their leaf blocks side by side.
+  void multiply_back_by_leaves(Pass<T>& pass, const std::vector<Weights>& weights, const T* dqkv, T* to);
+  std::span<const AttentionMask> masks(const Pass<T>& pass) const {
+    return pass.batch.masks.empty() ? std::span<const AttentionMask>(masks_) : pass.batch.masks;
+  }
 
   AttentionShape shape_;
   LayerGroup group_;
@@ -82,11 +131,16 @@ class SINEW_API AttentionModule final : public Module<T> {
   ColumnLinear<T> qkv_;
   Projection queries_, keys_values_;
   RowModule<T> out_;
-  ContextAttention<T> attention_;
+  ContextGroup context_;
+  ContextShape context_shape_;
+  std::shared_ptr<SharedAttention<T>> attention_;
+  std::int32_t sinks_ = -1;
   std::int64_t inside_;  // elements that the attention keeps
   std::vector<AttentionMask> masks_;
 };
 
+extern template class SharedAttention<float>;
+extern template class SharedAttention<double>;
 extern template class AttentionModule<float>;
 extern template class AttentionModule<double>;
 

@@ -52,7 +52,8 @@ Product product(bool a_transposed, bool b_transposed, std::int64_t m, std::int64
 }  // namespace
 
 template <class T>
-ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& ranks, const ExpertsShape& shape)
+ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& ranks, const ExpertsShape& shape,
+                                const ExpertsSurroundings<T>& surroundings)
     : shape_(checked(shape, group)),
       group_(group),
       experts_(even_part(place_in(ranks.experts), shape.experts)),
@@ -61,17 +62,69 @@ ExpertsModule<T>::ExpertsModule(const LayerGroup& group, const ExpertRanks& rank
       tensor_ranks_(place_in(ranks.tensor).ranks),
       own_rows_(group.own_rows(shape.rows)),
       alone_(std::make_unique<Communicator>()),
+      ranks_(or_alone(ranks, *alone_)),
+      surroundings_(surroundings),
       router_({.name = shape.name + ".router",
                .experts = shape.experts,
                .top_k = shape.top_k,
                .score = shape.score,
-               .normalised = shape.top_k > 1}),
-      dispatcher_(make_dispatcher<T>(shape.dispatch, or_alone(ranks, *alone_),
-                                     {.name = shape.name,
-                                      .experts = shape.experts,
-                                      .top_k = shape.top_k,
-                                      .width = shape.width,
-                                      .chunks = shape.chunks})) {}
+               .normalised = shape.top_k > 1,
+               .groups = shape.groups,
+               .chosen_groups = shape.chosen_groups,
+               .z = shape.z}) {
+  if (surroundings_.places) {
+    where_ = surroundings_.places->token_positions();
+  } else if (shape_.balance > 0 || shape_.capacity.factor > 0) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("experts '{}': a balance loss of {} and a capacity of {} are those of sequences, expected "
+                            "the places of tokens (ExpertsSurroundings::places)",
+                            shape_.name, shape_.balance, shape_.capacity.factor));
+  }
+  if (surroundings_.sequences == nullptr) surroundings_.sequences = alone_.get();
+  const bool makes_now = surroundings_.shared == nullptr;
+  if (makes_now) surroundings_.shared = std::make_shared<SharedExperts<T>>();
+  const std::int64_t sent = own_rows_ * shape_.top_k, of_all = tensor_ranks_ > 1 ? (1 + tensor_ranks_) * sent : 0;
+  surroundings_.shared->planned_bytes = static_cast<std::size_t>((2 * sent + of_all) * shape_.width) * sizeof(T);
+  if (makes_now) shared();
+}
+
+template <class T>
+SharedExperts<T>& ExpertsModule<T>::shared() {
+  SharedExperts<T>& all = *surroundings_.shared;
+  if (all.dispatcher != nullptr) return all;
+  all.dispatcher = make_dispatcher<T>(shape_.dispatch, ranks_,
+                                      {.name = shape_.name,
+                                       .experts = shape_.experts,
+                                       .top_k = shape_.top_k,
+                                       .width = shape_.width,
+                                       .chunks = shape_.chunks,
+                                       .determinism = shape_.determinism});
+  if (shape_.balance > 0) all.balance.emplace(*surroundings_.sequences, router_.shape(), shape_.balance);
+  if (shape_.capacity.factor > 0)
+    all.capacity.emplace(*surroundings_.sequences, router_.shape(), shape_.capacity, own_rows_);
+  return all;
+}
+
+template <class T>
+std::int64_t ExpertsModule<T>::even_rows() const noexcept {
+  const std::int64_t assignments = own_rows_ * shape_.top_k * expert_ranks_ * tensor_ranks_;
+  return (assignments * experts_.count() + shape_.experts - 1) / shape_.experts;
+}
+
+template <class T>
+std::size_t ExpertsModule<T>::kept_bytes() const {
+  return static_cast<std::size_t>(even_rows() * (shape_.width + (drops_ ? 1 : 2) * inner())) * sizeof(T);
+}
+
+template <class T>
+std::size_t ExpertsModule<T>::deferred_bytes() const {
+  return static_cast<std::size_t>(even_rows() * (shape_.width + inner()) + own_rows_ * shape_.experts) * sizeof(T);
+}
+
+template <class T>
+std::size_t ExpertsModule<T>::room_bytes() const {
+  return deferred_bytes() + static_cast<std::size_t>(even_rows() * shape_.width) * sizeof(T);
+}
 
 template <class T>
 void ExpertsModule<T>::declare(ParameterList& list) {
@@ -90,7 +143,8 @@ void ExpertsModule<T>::declare(ParameterList& list) {
   const InitialRule random = normally_distributed(shape_.deviation);
   up_ = of_experts(".up.weight", {shape_.experts, shape_.inner, shape_.width}, 1, random);
   up_bias_ = of_experts(".up.bias", {shape_.experts, shape_.inner}, 1, all_equal_to(0));
-  down_ = of_experts(".down.weight", {shape_.experts, shape_.width, shape_.inner}, 2, random);
+  const InitialRule last = normally_distributed(shape_.last_deviation.value_or(shape_.deviation));
+  down_ = of_experts(".down.weight", {shape_.experts, shape_.width, shape_.inner}, 2, last);
   down_bias_ = of_experts(".down.bias", {shape_.experts, shape_.width}, 0, all_equal_to(0));
 }
 
@@ -113,6 +167,25 @@ void ExpertsModule<T>::first_layer(const Layer& of, const Dispatch<T>& way, cons
   });
 }
 
+template <class T>
+void ExpertsModule<T>::bend(const Dispatch<T>& way, std::size_t chunk, const T* up, T* bent) const {
+  const Rows rows = way.rows_of_chunk(chunk);
+  const std::int64_t f = inner();
+  kernels::gelu(up + rows.first * f, bent + rows.first * f, static_cast<std::size_t>(rows.count() * f));
+}
+
+/// The outputs of gelu. They are made again, chunk by chunk as in the forward pass, if they were not kept.
+template <class T>
+const T* ExpertsModule<T>::bent_again(Pass<T>& pass, Kept<T>& kept) const {
+  const Dispatch<T>& way = *static_cast<const Decision*>(kept.other.get())->way;
+  PooledArray<T>& bent = kept.arrays[2];
+  if (bent.size() == 0) {
+    bent = pass.take(way.rows() * inner());
+    for (std::size_t c = 0; c < way.chunks().size(); ++c) bend(way, c, kept.arrays[1].data(), bent.data());
+  }
+  return bent.data();
+}
+
 /// out = gate * the second layer of bent.
 template <class T>
 void ExpertsModule<T>::second_layer(const Layer& of, const Dispatch<T>& way, const Rows& experts, const T* bent,
@@ -130,17 +203,36 @@ void ExpertsModule<T>::second_layer(const Layer& of, const Dispatch<T>& way, con
 }
 
 template <class T>
-void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
-  const std::int64_t width = shape_.width, f = inner();
-  auto decision = std::make_shared<Decision>();
+void ExpertsModule<T>::route(Pass<T>& pass, const T* x, Decision& decision) {
   {
     const auto weight = pass.values(router_weight_);
     const PooledArray<T> logits = pass.take(own_rows_ * shape_.experts);
-    group_.blas->multiply(product(false, true, own_rows_, shape_.experts, width), T{1}, x, weight.data(), T{0},
+    group_.blas->multiply(product(false, true, own_rows_, shape_.experts, shape_.width), T{1}, x, weight.data(), T{0},
                           logits.data());
-    decision->routed = router_.route({logits.data(), logits.size()}, own_rows_);
+    RouterStates* const states = surroundings_.states;
+    const std::span<const double> bias =
+        states != nullptr ? std::as_const(*states).bias(surroundings_.layer) : std::span<const double>();
+    decision.routed = router_.route({logits.data(), logits.size()}, own_rows_, bias);
   }
-  decision->way = dispatcher_->plan(decision->routed.routing);
+  SharedExperts<T>& all = shared();
+  RouterStates::Pass counts{.z = decision.routed.z_loss, .tokens = own_rows_};
+  if (all.balance) {
+    auto balance = all.balance->of(decision.routed, where_);
+    decision.pull = std::move(balance.pull);
+    if (GroupPlace(*surroundings_.sequences).rank == 0) counts.auxiliary = balance.loss;  // which all of them know
+  }
+  const bool counts_it = surroundings_.states != nullptr && !pass.repeats;
+  if (counts_it) surroundings_.states->load(surroundings_.layer).add(decision.routed);
+  if (all.capacity) counts.dropped = all.capacity->apply(decision.routed.routing, where_);
+  if (counts_it) surroundings_.states->add(counts);
+  decision.way = all.dispatcher->plan(decision.routed.routing);
+}
+
+template <class T>
+void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
+  const std::int64_t width = shape_.width, f = inner();
+  auto decision = std::make_shared<Decision>();
+  route(pass, x, *decision);
   Dispatch<T>& way = *decision->way;
   kept.other = decision;
   for (const std::int64_t columns : {width, f, f}) kept.arrays.push_back(pass.take(way.rows() * columns));
@@ -151,12 +243,12 @@ void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out)
   for (std::size_t c = 0; c < way.chunks().size(); ++c) {
     way.receive(c, in);
     first_layer(first, way, way.chunks()[c], in, up);
-    const Rows rows = way.rows_of_chunk(c);
-    kernels::gelu(up + rows.first * f, bent + rows.first * f, static_cast<std::size_t>(rows.count() * f));
+    bend(way, c, up, bent);
     second_layer(second, way, way.chunks()[c], bent, back.data());
     way.give_back(c, back.data());
   }
   way.collect(out);
+  if (drops_) kept.arrays[2] = {};
 }
 
 template <class T>
@@ -164,7 +256,7 @@ void ExpertsModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& ke
   const std::int64_t width = shape_.width, f = inner();
   auto& decision = *static_cast<Decision*>(kept.other.get());
   Dispatch<T>& way = *decision.way;
-  const T *const up = kept.arrays[1].data(), *const bent = kept.arrays[2].data();
+  const T *const up = kept.arrays[1].data(), *const bent = bent_again(pass, kept);
   kept.gradients.clear();
   kept.gradients.push_back(pass.take(way.rows() * width));          // of what the second layers make
   kept.gradients.push_back(pass.take(way.rows() * f));              // of what the first layers make
@@ -198,7 +290,9 @@ void ExpertsModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& ke
   way.collect(dx);
   way.return_gates(of_gates.data(), dgates.data());
   const PooledArray<T>& dlogits = kept.gradients[2];
-  router_.backward(decision.routed, dgates, 0, {}, {}, {dlogits.data(), dlogits.size()});
+  if (drops_) kept.arrays[2] = {};
+  router_.backward(decision.routed, dgates, pass.loss_scale, decision.pull, where_.sequence,
+                   {dlogits.data(), dlogits.size()});
   const auto weight = pass.values(router_weight_);
   group_.blas->multiply(product(false, false, own_rows_, width, shape_.experts), T{1}, dlogits.data(), weight.data(),
                         T{1}, dx);
@@ -209,7 +303,8 @@ void ExpertsModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept,
   const std::int64_t width = shape_.width, f = inner();
   const auto& decision = *static_cast<const Decision*>(kept.other.get());
   const Dispatch<T>& way = *decision.way;
-  const T *const d = kept.gradients[0].data(), *const dup = kept.gradients[1].data();
+  const T *const d = kept.gradients[0].data(), *const dup = kept.gradients[1].data(),
+                 *const bent = bent_again(pass, kept);
   const auto add = [&](std::int32_t parameter, std::int64_t elements, const auto& gradient) {
     pass.add_gradient(parameter, [&](T* to, T beta) {
       for_each_expert(way, {0, experts_.count()},
@@ -229,7 +324,7 @@ void ExpertsModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept,
     };
   };
   add(down_bias_, width, of_bias(d, width));
-  add(down_, width * f, of_weight(d, width, kept.arrays[2].data(), f));
+  add(down_, width * f, of_weight(d, width, bent, f));
   add(up_bias_, f, of_bias(dup, f));
   add(up_, f * width, of_weight(dup, f, kept.arrays[0].data(), width));
   add_replicated_gradient<T>(pass, router_weight_, shape_.experts * width,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 #include <sinew/parallel/modules/layers/layer_norm.hpp>
 #include <sinew/parallel/modules/layers/replicated_gradient.hpp>
@@ -35,6 +36,15 @@ void LayerNormModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* ou
 }
 
 template <class T>
+void LayerNormModule<T>::remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) {
+  const auto weight = pass.values(weight_), bias = pass.values(bias_);
+  const T *mean = kept.arrays[0].data(), *factor = kept.arrays[1].data();
+  for (std::int64_t r = 0; r < own_rows_; ++r)
+    kernels::normalise(x + r * shape_.width, mean[r], factor[r], weight.data(), bias.data(), out + r * shape_.width,
+                       static_cast<std::size_t>(shape_.width));
+}
+
+template <class T>
 void LayerNormModule<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   if (dx == nullptr) return;
   const auto weight = pass.values(weight_);
@@ -58,6 +68,16 @@ template <class T>
 void LayerNormModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
   const T *mean = kept.arrays[0].data(), *factor = kept.arrays[1].data();
   Communicator* const summed = group_.sequence_parallel ? &*group_.tensor : nullptr;
+  if (pass.by_sample != nullptr) {
+    const PooledArray<T> slopes = pass.take(in_elements());  // of the weight, by row
+    for (std::int64_t r = 0; r < own_rows_; ++r) {
+      for (std::int64_t k = r * shape_.width; k < (r + 1) * shape_.width; ++k)
+        slopes.data()[k] = dout[k] * ((x[k] - mean[r]) * factor[r]);
+    }
+    for (const auto& [parameter, own] : {std::pair<std::int32_t, const T*>(weight_, slopes.data()), {bias_, dout}})
+      add_sample_rows(pass, parameter, all_rows_of(pass, summed, own, shape_.rows, shape_.width).data, shape_.width);
+    return;
+  }
   const auto sum_of_rows = [&](std::int32_t parameter, const auto& element) {
     add_replicated_gradient<T>(pass, parameter, shape_.width, summed, [&](T* to) {
       std::fill_n(to, shape_.width, T{0});

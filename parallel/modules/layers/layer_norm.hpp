@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
@@ -26,6 +28,13 @@ class SINEW_API LayerNormModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return own_rows_ * shape_.width; }
   std::int64_t out_elements() const override { return in_elements(); }
+  std::size_t kept_bytes() const override { return 2 * static_cast<std::size_t>(own_rows_) * sizeof(T); }
+  std::size_t room_bytes() const override {
+    return group_.invariant ? static_cast<std::size_t>((own_rows_ + shape_.rows) * shape_.width) * sizeof(T) : 0;
+  }
+  std::string_view name() const override { return shape_.name; }
+  bool can_remake() const override { return true; }
+  void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -20,10 +20,19 @@ std::int64_t ColumnModule<T>::out_elements() const {
   return shape_.rows * layer_.outputs();
 }
 
+std::int32_t add_table(ParameterList& list, TableOwner owner, DataParameter table, double deviation) {
+  switch (owner) {
+    case TableOwner::Module: break;
+    case TableOwner::Shared: return list.add_shared(std::move(table), normally_distributed(deviation));
+    case TableOwner::OtherStage: return list.add_copy(std::move(table));
+  }
+  return list.add(std::move(table), normally_distributed(deviation));
+}
+
 template <class T>
 void ColumnModule<T>::declare(ParameterList& list) {
   LinearParameters of = layer_.parameters(list.like());
-  weight_ = list.add(std::move(of.weight), normally_distributed(options_.deviation));
+  weight_ = add_table(list, options_.owner, std::move(of.weight), options_.deviation);
   if (options_.bias) bias_ = list.add(std::move(of.bias), all_equal_to(0));
 }
 
@@ -45,6 +54,17 @@ void ColumnModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*k
 
 template <class T>
 void ColumnModule<T>::add_weight_gradient(Pass<T>& pass, const T* all_rows, const T* dout) {
+  if (pass.by_sample != nullptr) {
+    const ParameterUse use = options_.owner == TableOwner::Module ? ParameterUse{} : kPredicts;
+    const std::int64_t outputs = layer_.outputs(), inputs = shape_.inputs;
+    SampleSums<T>& sums = *pass.by_sample;
+    const auto of_weight = [&](std::int64_t row, T* to) {
+      sums.multiply(dout + row * outputs, outputs, outputs, all_rows + row * inputs, inputs, inputs, to);
+    };
+    sums.add(pass, weight_, outputs * inputs, of_weight, use);
+    if (options_.bias) add_sample_rows(pass, bias_, dout, outputs);
+    return;
+  }
   pass.add_gradient(weight_, [&](T* to, T beta) { layer_.weight_gradient(all_rows, dout, beta, to); });
   pass.ready(weight_);
   if (!options_.bias) return;
@@ -123,6 +143,16 @@ void RowModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, 
 template <class T>
 void RowModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
   const T* all = shape_.sequence_parallel ? kept.gradients.front().data() : dout;
+  if (pass.by_sample != nullptr) {
+    const std::int64_t outputs = shape_.outputs, inputs = layer_.inputs();
+    SampleSums<T>& sums = *pass.by_sample;
+    if (options_.bias) add_sample_rows(pass, bias_, all, outputs);
+    sums.add(pass, weight_, outputs * inputs, [&](std::int64_t row, T* to) {
+      sums.multiply(all + row * outputs, outputs, outputs, x + row * inputs, inputs, inputs, to);
+    });
+    kept.gradients.clear();
+    return;
+  }
   pass.add_gradient(weight_, [&](T* to, T beta) { layer_.weight_gradient(all, x, beta, to); });
   pass.ready(weight_);
   kept.gradients.clear();

@@ -1,14 +1,19 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/invariant/leaves.hpp>
 #include <sinew/parallel/modules/module.hpp>
+#include <sinew/parallel/modules/sample_sums.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/column_linear.hpp>
 #include <sinew/parallel/tensor/row_linear.hpp>
@@ -21,6 +26,12 @@ struct LayerGroup {
   Blas* blas;
   /// Sequence parallelism: between layers each rank has some of the rows.
   bool sequence_parallel = false;
+  /// With sequence parallelism: rows are multiplied as they arrive, and sent on as they are summed
+  /// (LinearShape::decomposed).
+  bool decomposed = false;
+  /// Sums do not depend on the number of ranks (invariant/leaves.hpp). `blas` is an InvariantBlas then, and passes have
+  /// SampleSums. Attention without sinks, linear layers, norms, embeddings and predictions can do that.
+  bool invariant = false;
 
   /// The number of rows that this rank has between layers, of `rows` in all.
   std::int64_t own_rows(std::int64_t rows) const {
@@ -31,14 +42,30 @@ struct LayerGroup {
   template <class Shape>
   Shape with_rows(Shape shape) const {
     shape.sequence_parallel = sequence_parallel;
+    if constexpr (requires { shape.decomposed; }) {
+      shape.decomposed = decomposed;
+      if (invariant && shape.leaves == 0) shape.leaves = std::min(leaves_of(shape.inputs), leaves_of(shape.outputs));
+    }
     return shape;
   }
+};
+
+/// The owner of a module's table of tokens, which the first and the last module of a model may share.
+enum class TableOwner : std::uint8_t {
+  Module,      ///< the module itself
+  Shared,      ///< modules of this rank, which share it (ParameterList::add_shared)
+  OtherStage,  ///< a stage of the pipeline on another rank (ParameterList::add_copy)
 };
 
 struct LinearOptions {
   bool bias = true;
   double deviation = 0.02;  ///< of the weight's initial values; the bias begins with zeros
+  /// The owner of the weight. With Shared, the table of an EmbeddingModule predicts tokens, too.
+  TableOwner owner = TableOwner::Module;
 };
+
+/// Adds a table [vocabulary, width] to a module's parameters.
+std::int32_t add_table(ParameterList& list, TableOwner owner, DataParameter table, double deviation);
 
 /// A ColumnLinear as a module: every rank makes some of the outputs.
 /// Shape:  x [own rows, inputs], out [rows, outputs of this rank].
@@ -50,6 +77,11 @@ class SINEW_API ColumnModule final : public Module<T> {
 
   std::int64_t in_elements() const override;
   std::int64_t out_elements() const override;
+  std::size_t room_bytes() const override {
+    const std::int64_t whole = shape_.sequence_parallel ? shape_.rows : 0;
+    return static_cast<std::size_t>((whole + layer_.partial_rows()) * shape_.inputs) * sizeof(T);
+  }
+  std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -76,6 +108,13 @@ class SINEW_API RowModule final : public Module<T> {
 
   std::int64_t in_elements() const override;
   std::int64_t out_elements() const override;
+  std::size_t deferred_bytes() const override {
+    return static_cast<std::size_t>(shape_.sequence_parallel ? shape_.rows * shape_.outputs : 0) * sizeof(T);
+  }
+  std::size_t room_bytes() const override {
+    return std::max(deferred_bytes(), static_cast<std::size_t>(layer_.partial_rows() * shape_.outputs) * sizeof(T));
+  }
+  std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,27 @@ SINEW_API PointwiseFunction<T> relu();
 template <class T>
 SINEW_API PointwiseFunction<T> hyperbolic_tangent();
 
+/// The same function in runs of one length, the last one filled up. The result of an element then does not depend on
+/// how many elements a rank has, as layout-invariant sums need it. Vector instructions may compute the last few
+/// elements of an array otherwise than the others.
+/// Cost: a copy of up to 256 elements.
+template <class T>
+PointwiseFunction<T> in_equal_runs(PointwiseFunction<T> function) {
+  const auto evenly = [](const auto& f, const T* x, T* y, std::size_t n) {
+    constexpr std::size_t kRun = 256;
+    const std::size_t whole = n / kRun * kRun;
+    if (whole > 0) f(x, y, whole);
+    if (whole == n) return;
+    std::array<T, kRun> in{}, out{};
+    std::copy(x + whole, x + n, in.begin());
+    std::copy(y + whole, y + n, out.begin());
+    f(in.data(), out.data(), kRun);
+    std::copy_n(out.begin(), n - whole, y + whole);
+  };
+  return {[=, f = function.forward](const T* x, T* y, std::size_t n) { evenly(f, x, y, n); },
+          [=, f = function.backward](const T* x, T* dy, std::size_t n) { evenly(f, x, dy, n); }};
+}
+
 extern template PointwiseFunction<float> gelu();
 extern template PointwiseFunction<double> gelu();
 extern template PointwiseFunction<float> relu();
@@ -43,6 +65,7 @@ class Pointwise final : public Module<T> {
 
   std::int64_t in_elements() const override { return elements_; }
   std::int64_t out_elements() const override { return elements_; }
+  bool can_remake() const override { return true; }
   void declare(ParameterList& /*list*/) override {}
   void forward(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, T* out) override {
     function_.forward(x, out, static_cast<std::size_t>(elements_));

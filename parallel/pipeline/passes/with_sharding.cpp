@@ -63,13 +63,31 @@ class Sharding {
 
 }  // namespace
 
-PipelineSchedule with_sharding(PipelineSchedule schedule, std::int32_t active) {
+PipelineSchedule with_sharding(PipelineSchedule schedule, std::int32_t active, ReduceEvery every) {
   if (active < 1)
     throw Error(Code::InvalidArgument, fmt::format("with_sharding: {} active stages: expected 1 or more", active));
   require_sound(schedule, "with_sharding", {ActionKind::Unshard, ActionKind::Reshard, ActionKind::Reduce});
-  schedule = with_reduce(std::move(schedule));
+  schedule = with_reduce(std::move(schedule), every);
   for (std::vector<Action>& actions : schedule.actions)
     actions = Sharding(actions, static_cast<std::size_t>(active)).run();
+  return schedule;
+}
+
+PipelineSchedule with_sharding_of_passes(PipelineSchedule schedule, ReduceEvery every) {
+  require_sound(schedule, "with_sharding_of_passes", {ActionKind::Unshard, ActionKind::Reshard, ActionKind::Reduce});
+  schedule = with_reduce(std::move(schedule), every);
+  for (std::vector<Action>& actions : schedule.actions) {
+    std::vector<Action> result;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& a = actions[i];
+      if (is_compute(a.kind)) result.push_back({ActionKind::Unshard, a.stage});
+      result.push_back(a);
+      const bool reduces = i + 1 < actions.size() && actions[i + 1].kind == ActionKind::Reduce;
+      if ((is_compute(a.kind) && !reduces) || a.kind == ActionKind::Reduce)
+        result.push_back({ActionKind::Reshard, a.stage});
+    }
+    actions = std::move(result);
+  }
   return schedule;
 }
 

@@ -20,7 +20,7 @@ enum class ActionKind : std::uint8_t {
   // Actions on a stage's parameters, without a microbatch.
   Unshard,  ///< gathers the stage's parameters
   Reshard,  ///< frees the gathered parameters
-  Reduce,   ///< sums the gradients over the ranks that share the stage
+  Reduce,   ///< sums the gradients that were added up since the last Reduce over the ranks that share the stage
 };
 
 constexpr bool is_compute(ActionKind kind) noexcept { return kind <= ActionKind::Recompute; }

@@ -57,10 +57,9 @@ void Inventory::number_actions() {
     first_.push_back(count());
     for (const Action& a : of_rank) {
       std::string wrong = judge(a, rank);
-      const bool may_repeat = a.kind == ActionKind::Unshard || a.kind == ActionKind::Reshard;
-      if (wrong.empty() && !may_repeat) {
+      if (wrong.empty()) {
         std::int32_t& known = places_[place(a.kind, a.stage, a.micro_batch)];
-        if (known >= 0) wrong = to_string(a) + " a second time";
+        if (known >= 0 && has_micro_batch(a.kind)) wrong = to_string(a) + " a second time";
         known = count();
       }
       if (!wrong.empty()) {

@@ -33,7 +33,7 @@ class Inventory {
   /// The number of the rank's first action. first(ranks()) is one past the last action of all.
   std::int32_t first(std::int32_t rank) const noexcept { return first_[static_cast<std::size_t>(rank)]; }
 
-  /// The number of an action other than Unshard and Reshard. -1: there is none.
+  /// The number of an action. -1: there is none. If an action without a microbatch is there several times, the last.
   std::int32_t find(ActionKind kind, std::int32_t stage, std::int32_t micro_batch = -1) const noexcept {
     return places_[place(kind, stage, micro_batch)];
   }

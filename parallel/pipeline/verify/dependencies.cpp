@@ -56,14 +56,11 @@ void Dependencies::add_needs_of(const Action& a, bool messages) {
     case ActionKind::Recompute:
     case ActionKind::SendActivation: return need(inventory_.find(ActionKind::Forward, s, m));
     case ActionKind::SendGradient: return need(inventory_.find_input_gradient(s, m));
-    case ActionKind::Reduce:
-      for (std::int32_t i = 0; i < inventory_.schedule().micro_batches; ++i)
-        need(inventory_.find_weight_gradient(s, i));
-      return;
     case ActionKind::ReceiveActivation:
     case ActionKind::ReceiveGradient:
     case ActionKind::Unshard:
-    case ActionKind::Reshard: return;
+    case ActionKind::Reshard:
+    case ActionKind::Reduce: return;  // their place among the rank's actions says everything
   }
 }
 

@@ -38,6 +38,31 @@ std::string take(const Action& a, Parameters& state) {
   return {};
 }
 
+/// The first Reduce without new gradients, or a stage with gradients after its last Reduce.
+std::optional<ScheduleFault> find_misuse_of_gradients(const Inventory& inventory) {
+  std::vector<std::int32_t> added(static_cast<std::size_t>(inventory.schedule().stages()), 0);
+  for (std::int32_t n = 0; n < inventory.count(); ++n) {
+    const Action& a = inventory.action(n);
+    std::int32_t& of_stage = added[static_cast<std::size_t>(a.stage)];
+    if (a.kind == ActionKind::Backward || a.kind == ActionKind::WeightGradient) ++of_stage;
+    if (a.kind != ActionKind::Reduce) continue;
+    const std::int32_t rank = inventory.rank(n);
+    if (of_stage == 0)
+      return ScheduleFault{fmt::format("{}: there are no new gradients of stage {}", to_string(a), a.stage), rank,
+                           n - inventory.first(rank)};
+    of_stage = 0;
+  }
+  for (std::int32_t s = 0; s < inventory.schedule().stages(); ++s) {
+    const std::int32_t last = inventory.find(ActionKind::Reduce, s);
+    if (last < 0 || added[static_cast<std::size_t>(s)] == 0) continue;
+    const std::int32_t rank = inventory.rank(last);
+    return ScheduleFault{fmt::format("{}: {} gradients of stage {} come after its last Reduce",
+                                     to_string(inventory.action(last)), added[static_cast<std::size_t>(s)], s),
+                         rank, last - inventory.first(rank)};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<ScheduleFault> find_misuse_of_parameters(const Inventory& inventory) {
@@ -52,7 +77,7 @@ std::optional<ScheduleFault> find_misuse_of_parameters(const Inventory& inventor
     if (states[static_cast<std::size_t>(s)] == Parameters::Whole)
       return ScheduleFault{fmt::format("stage {} is not resharded at the end", s), rank_of(inventory.schedule(), s)};
   }
-  return std::nullopt;
+  return find_misuse_of_gradients(inventory);
 }
 
 }  // namespace sinew::parallel

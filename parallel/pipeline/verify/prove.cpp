@@ -35,6 +35,21 @@ PipelineVerdict refusal(const Inventory& inventory, const std::vector<std::int32
   return verdict;
 }
 
+/// Adds the memory of stages to the verdict of a schedule that is right otherwise.
+PipelineVerdict judge_stage_memory(PipelineVerdict verdict, const PipelineSchedule& schedule,
+                                   const ProofOptions& options) {
+  if (!verdict || (options.stages.empty() && !options.most_bytes)) return verdict;
+  if (std::ssize(options.stages) != schedule.stages())
+    return refusal(fmt::format("bytes of {} stages: expected those of {}", options.stages.size(), schedule.stages()));
+  verdict.memory = stage_memory(schedule, options.stages);
+  const auto most = std::ranges::max_element(verdict.memory.most, {}, &StagePeak::bytes);
+  if (!options.most_bytes || most == verdict.memory.most.end() || most->bytes <= *options.most_bytes) return verdict;
+  const auto rank = static_cast<std::int32_t>(most - verdict.memory.most.begin());
+  const Action& at = schedule.actions[static_cast<std::size_t>(rank)][static_cast<std::size_t>(most->index)];
+  return refusal(fmt::format("rank {}: {}: {} bytes of gathered parameters and whole gradients, expected at most {}",
+                             rank, to_string(at), most->bytes, *options.most_bytes));
+}
+
 /// Judges whether all actions can run, given the actions for which each waits.
 PipelineVerdict judge_progress(const Inventory& inventory, const Dependencies& dependencies) {
   std::int32_t done = 0;
@@ -52,11 +67,13 @@ PipelineVerdict prove(const PipelineSchedule& schedule, const ProofOptions& opti
   if (inventory.fault()) return refusal(to_string(*inventory.fault()));
   if (const auto gap = find_gap(inventory, options.messages)) return refusal(to_string(*gap));
   if (const auto misuse = find_misuse_of_parameters(inventory)) return refusal(to_string(*misuse));
-  if (!options.messages) return judge_progress(inventory, Dependencies(inventory));
+  if (!options.messages)
+    return judge_stage_memory(judge_progress(inventory, Dependencies(inventory)), schedule, options);
   const std::vector<Channel> channels = channels_of(inventory);
   std::string disorder = find_disorder(inventory, channels);
   if (!disorder.empty()) return refusal(std::move(disorder));
-  return judge_progress(inventory, Dependencies(inventory, channels, options.most_under_way));
+  return judge_stage_memory(judge_progress(inventory, Dependencies(inventory, channels, options.most_under_way)),
+                            schedule, options);
 }
 
 }  // namespace sinew::parallel

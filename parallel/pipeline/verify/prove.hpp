@@ -10,6 +10,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/pipeline/schedule/schedule.hpp>
+#include <sinew/parallel/pipeline/verify/stage_memory.hpp>
 
 namespace sinew::parallel {
 
@@ -21,6 +22,10 @@ struct ProofOptions {
   /// its rank. nullopt: any number; a send never blocks its rank. 0: each send waits for its receive. A schedule that
   /// runs with a smaller number also runs with a larger one.
   std::optional<std::int32_t> most_under_way = std::nullopt;
+  /// By stage, for a proof about memory. Empty: the proof says nothing about memory.
+  std::vector<StageBytes> stages = {};
+  /// The most bytes of gathered parameters and whole gradients that a rank may hold at a time.
+  std::optional<std::int64_t> most_bytes = std::nullopt;
 };
 
 /// An action, and the rank that takes it.
@@ -49,6 +54,7 @@ struct [[nodiscard]] PipelineVerdict {
   /// its rank. The last action waits for the first in the same way.
   std::vector<PlacedAction> cycle;
   LiveActivations live;  ///< only for a schedule that is right
+  StageMemory memory;    ///< only for a schedule that is right, with ProofOptions::stages
 
   explicit operator bool() const noexcept { return ok; }
 };
@@ -61,10 +67,13 @@ struct [[nodiscard]] PipelineVerdict {
 ///   messages   Each message has both ends, and joins two ranks. Messages from one rank to another are received in the
 ///              order in which they are sent.
 ///   parameters A stage with Unshard or Reshard is unsharded when it computes, and sharded at the end. If one stage has
-///              a Reduce, all stages have one, after their last gradient.
+///              a Reduce, all stages have one after their last gradient. A stage may have several; each comes after new
+///              gradients.
 ///   progress   No actions wait for each other in a cycle. Messages need no buffers: a message passes when its send and
 ///              its receive are posted. Posting waits only as `most_under_way` says. Compute waits for its messages. If
 ///              there are cycles, the reason shows the shortest one.
+///   memory     Gathered parameters and whole gradients of a rank take at most ProofOptions::most_bytes, if it says how
+///              many. stage_memory() counts them.
 /// Cost: about 0.05 us for each action. Finding the shortest cycle takes time that grows at worst with the square of
 ///       the actions in cycles.
 SINEW_API PipelineVerdict prove(const PipelineSchedule& schedule, const ProofOptions& options = {});

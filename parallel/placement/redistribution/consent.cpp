@@ -9,13 +9,14 @@
 
 namespace sinew::parallel {
 
-void require_consent(const std::string& asked, const std::string& fault, Mesh& mesh, const CallOptions& options) {
+void require_consent(const std::string& asked, const std::string& fault, Mesh& mesh, const CallOptions& options,
+                     std::string_view call) {
   std::vector<std::string> groups = mesh.groups();
   std::erase_if(groups, [&](const std::string& axes) { return mesh.size(axes) == 1; });
   std::optional<Difference> difference;
   int differs = 0;
   for (const std::string& axes : groups) {
-    auto found = difference_on(mesh.along(axes), "redistribute along " + axes, asked, options,
+    auto found = difference_on(mesh.along(axes), fmt::format("{} along {}", call, axes), asked, options,
                                mesh.shape().group_of(mesh.rank(), axes));
     if (!found) continue;
     differs += found->suspect ? 1 : 0;
@@ -26,7 +27,7 @@ void require_consent(const std::string& asked, const std::string& fault, Mesh& m
   if (difference) throw Error(Code::InvalidArgument, difference->text, stopping);
   if (stopping >= 0)
     throw Error(Code::InvalidArgument,
-                fmt::format("redistribute of {}: {} has refused it, and says why", asked, mesh.rank_text(stopping)),
+                fmt::format("{} of {}: {} has refused it, and says why", call, asked, mesh.rank_text(stopping)),
                 stopping);
 }
 

@@ -30,13 +30,10 @@ Seconds time_of(const Move& move, const Roads& roads, std::span<const Seconds> a
 
 }  // namespace
 
-Roads roads_between(const TensorSpec& from, const Placements& to, const Factorisation& mesh) {
+Roads roads_from(const TensorSpec& from, std::span<const Choices> choices, const Factorisation& mesh) {
   TensorSpec spec = from;
-  spec.placements = to;
-  const Placements target = normal_form(spec, mesh);
   Roads roads;
   roads.stops.push_back(normal_form(from, mesh));
-  const std::vector<Choices> choices = choices_between(roads.stops.front(), target);
   std::map<std::string, std::size_t> known{{roads.stops.front().to_string(), 0}};
   for (std::size_t i = 0; i < roads.stops.size(); ++i) {
     spec.placements = roads.stops[i];
@@ -50,20 +47,29 @@ Roads roads_between(const TensorSpec& from, const Placements& to, const Factoris
       roads.from.back().push_back({stop->second, std::move(move)});
     }
   }
-  roads.target = known.at(target.to_string());
   return roads;
 }
 
-std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds> answers) {
+Roads roads_between(const TensorSpec& from, const Placements& to, const Factorisation& mesh) {
+  TensorSpec spec = from;
+  spec.placements = to;
+  const Placements target = normal_form(spec, mesh);
+  Roads roads = roads_from(from, choices_between(normal_form(from, mesh), target), mesh);
+  const auto found = std::ranges::find(roads.stops, target.to_string(), &Placements::to_string);
+  roads.target = static_cast<std::size_t>(found - roads.stops.begin());
+  return roads;
+}
+
+std::vector<Transition> cheapest_way(const Roads& roads, std::size_t target, const MoveCost& cost_of) {
   std::vector<Arrival> reached(roads.stops.size());
-  std::set<std::tuple<Seconds, std::size_t, std::size_t>> open{{0, 0, 0}};  // cost, steps, stop
+  std::set<std::tuple<double, std::size_t, std::size_t>> open{{0, 0, 0}};  // cost, steps, stop
   reached[0].cost = 0;
   while (!open.empty()) {
     const auto [cost, steps, here] = *open.begin();
-    if (here == roads.target) break;
+    if (here == target) break;
     open.erase(open.begin());
     for (const auto& [there, move] : roads.from[here]) {
-      const Seconds step = time_of(move, roads, answers);
+      const double step = cost_of(roads.stops[here], move);
       Arrival& next = reached[there];
       if (std::tuple(next.cost, next.steps) <= std::tuple(cost + step, steps + 1)) continue;
       open.erase({next.cost, next.steps, there});
@@ -72,9 +78,14 @@ std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds
     }
   }
   std::vector<Transition> way;
-  for (std::size_t at = roads.target; at != 0; at = reached[at].before) way.push_back(reached[at].last);
+  for (std::size_t at = target; at != 0; at = reached[at].before) way.push_back(reached[at].last);
   std::ranges::reverse(way);
   return way;
+}
+
+std::vector<Transition> cheapest_way(const Roads& roads, std::span<const Seconds> answers) {
+  return cheapest_way(roads, roads.target,
+                      [&](const Placements& /*before*/, const Move& move) { return time_of(move, roads, answers); });
 }
 
 }  // namespace sinew::parallel

@@ -3,6 +3,7 @@
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/job/predicted_memory.hpp>
 #include <sinew/parallel/planner/costs/held_bytes.hpp>
+#include <sinew/parallel/planner/costs/pipeline_costs.hpp>
 
 namespace sinew::parallel {
 namespace {

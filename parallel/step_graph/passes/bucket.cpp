@@ -28,8 +28,11 @@ std::string_view block_of(std::string_view path) {
 /// An exchange of a graph, its wait, and the nodes between which both may move.
 struct Span {
   std::size_t node = 0, wait = 0;
-  std::size_t from = 0;   // one past the last node before it that names one of its tensors
-  std::size_t until = 0;  // the first node after its wait that names one of its tensors
+  /// One past the last node before it that names one of its tensors. An exchange that makes tensors from others does
+  /// not move forward: the exchange itself.
+  std::size_t from = 0;
+  /// The first node after its wait that names one of its tensors, or the first one after it that writes an operand.
+  std::size_t until = 0;
 };
 
 /// Exchanges that will be joined into one.
@@ -56,14 +59,22 @@ std::vector<Span> spans_of(const StepGraph& graph, const std::vector<Node>& node
     }
     for (const TensorId t : node.tensors) after[static_cast<std::size_t>(t)] = i + 1;
   }
-  std::vector<std::size_t> next(graph.tensors.size(), nodes.size());
+  std::vector<std::size_t> next(graph.tensors.size(), nodes.size()), written = next;
   for (std::size_t i = nodes.size(); i-- > 0;) {
     const Node& node = nodes[i];
-    if (node.kind == NodeKind::Wait) {
+    if (node.exchange >= 0) {
       Span& span = spans[number[static_cast<std::size_t>(node.exchange)]];
-      for (const TensorId t : node.tensors) span.until = std::min(span.until, next[static_cast<std::size_t>(t)]);
+      if (node.kind == NodeKind::Wait) {
+        for (const TensorId t : node.tensors) span.until = std::min(span.until, next[static_cast<std::size_t>(t)]);
+      }
+      for (const TensorId t : node.operands) span.until = std::min(span.until, written[static_cast<std::size_t>(t)]);
+      if (!node.operands.empty()) span.from = i;
     }
-    for (const TensorId t : node.tensors) next[static_cast<std::size_t>(t)] = i;
+    for (const TensorId t : node.tensors) {
+      next[static_cast<std::size_t>(t)] = i;
+      if (node.kind != NodeKind::Gate) written[static_cast<std::size_t>(t)] = i;
+    }
+    for (const TensorId t : node.operands) next[static_cast<std::size_t>(t)] = i;
   }
   return spans;
 }
@@ -76,9 +87,10 @@ class Bucketing {
   StepGraph run() && {
     for (const Span& span : spans_) {
       const Node& node = graph_.nodes[span.node];
-      if (!node.operands.empty()) continue;  // an exchange that makes one tensor from another is sent alone
+      if (is_message(node.kind)) continue;  // the other end would have to join it as well
+      if (!node.operands.empty()) close_before(span.node);
       const StepTensor& tensor = graph_.tensors[static_cast<std::size_t>(node.tensors.front())];
-      Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside}];
+      Bucket& open = open_[{node.kind, node.axes, tensor.dtype, tensor.beside, !node.operands.empty()}];
       if (!open.members.empty() && !fits(open, span)) close(open);
       add(open, span);
     }
@@ -104,6 +116,14 @@ class Bucketing {
     if (by_bytes == nullptr) return false;
     const std::int64_t room = closed_ == 0 ? std::min(by_bytes->first_bytes, by_bytes->bytes) : by_bytes->bytes;
     return open.bytes + bytes_of(span) <= room;
+  }
+
+  /// Closes the buckets whose results a node at `place` or before it needs. An exchange of such a result then comes
+  /// after them.
+  void close_before(std::size_t place) {
+    for (auto& [key, open] : open_) {
+      if (!open.members.empty() && open.until <= place) close(open);
+    }
   }
 
   void add(Bucket& open, const Span& span) const {
@@ -139,9 +159,11 @@ class Bucketing {
       Node exchange = graph_.nodes[open.members.front().node];
       std::size_t wait = open.members.front().wait;
       exchange.tensors.clear();
+      exchange.operands.clear();
       for (const Span& member : open.members) {
-        const auto& more = graph_.nodes[member.node].tensors;
-        exchange.tensors.insert(exchange.tensors.end(), more.begin(), more.end());
+        const Node& node = graph_.nodes[member.node];
+        exchange.tensors.insert(exchange.tensors.end(), node.tensors.begin(), node.tensors.end());
+        exchange.operands.insert(exchange.operands.end(), node.operands.begin(), node.operands.end());
         rebuilt_.drop(member.node);
         rebuilt_.drop(member.wait);
       }
@@ -158,7 +180,8 @@ class Bucketing {
   StepGraph graph_;
   std::vector<Span> spans_;
   Rebuilt rebuilt_;
-  std::map<std::tuple<NodeKind, std::string, DType, DType>, Bucket> open_;
+  // By kind, axes, dtype, StepTensor::beside, and whether tensors are made from others.
+  std::map<std::tuple<NodeKind, std::string, DType, DType, bool>, Bucket> open_;
   std::size_t closed_ = 0;
 };
 

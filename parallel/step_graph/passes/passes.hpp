@@ -30,7 +30,7 @@ struct ByteBuckets {
 using BucketPolicy = std::variant<NoBuckets, LayerBuckets, BlockBuckets, ByteBuckets>;
 
 /// Joins consecutive exchanges of the same kind, axes and dtypes, unless a node needs the first of them before the last
-/// of them can start.
+/// of them can start. Messages stay alone, because their other ends would have to be joined as well.
 /// Source: buckets and their defaults as PyTorch DDP; layers and blocks as Lightning Thunder.
 SINEW_API StepGraph bucket(StepGraph graph, const BucketPolicy& policy);
 

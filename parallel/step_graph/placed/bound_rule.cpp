@@ -36,6 +36,7 @@ BoundRule::BoundRule(const StepGraph& graph, const Node& node)
     : function_(node.rule.function),
       whole_(node.rule.whole),
       linear_(node.rule.linear),
+      combines_(node.rule.combines),
       operands_(node.operands.size()) {
   const Labels labels = split_labels(node.rule.labels);
   fault_ = labels.fault;
@@ -146,15 +147,18 @@ BoundRule::Outcome BoundRule::derive_sums(std::span<const Placement> operands, c
   const auto first = static_cast<std::size_t>(std::ranges::find_if(operands, is_partial) - operands.begin());
   const std::string also = fmt::format(" beside '{}', which is {}", names_[first], to_string(operands[first]));
   for (std::size_t t = 0; t < operands.size(); ++t) {
-    if (is_partial(operands[t]) && std::get<Partial>(operands[t]).op != ReduceOp::Sum)
-      return {complaint(t, axis, operands[t], "Replicate: only sums may be missing"), {}};
+    if (is_partial(operands[t]) && std::get<Partial>(operands[t]).op != combines_) {
+      const std::string_view expected =
+          combines_ == ReduceOp::Sum ? "Replicate: only sums may be missing" : "Replicate: another operator is missing";
+      return {complaint(t, axis, operands[t], expected), {}};
+    }
     if (adds_ && !is_partial(operands[t])) return {complaint(t, axis, operands[t], "Partial(sum)" + also), {}};
     if (!adds_ && t != first && !is_whole(operands[t]))
       return {complaint(t, axis, operands[t], "Replicate" + also), {}};
   }
   if (!adds_ && std::ranges::find(linear_, first) == linear_.end())
     return {complaint(first, axis, operands[first], "Replicate: the compute is not linear in it"), {}};
-  return {{}, std::vector<Placement>(dims_.size() - operands_, Partial{})};
+  return {{}, std::vector<Placement>(dims_.size() - operands_, Partial{combines_})};
 }
 
 BoundRule::Outcome BoundRule::derive_cut(std::span<const Placement> operands, const Axis& axis) const {
@@ -174,7 +178,7 @@ BoundRule::Outcome BoundRule::derive_cut(std::span<const Placement> operands, co
   }
   Outcome outcome;
   for (std::size_t t = operands_; t < dims_.size(); ++t) {
-    const std::optional<Placement> result = has(t, cut->label) ? placed(t, *cut, axis.size) : Partial{};
+    const std::optional<Placement> result = has(t, cut->label) ? placed(t, *cut, axis.size) : Partial{combines_};
     if (!result)
       return {complaint(first, axis, operands[first],
                         fmt::format("Replicate: '{}' is inside a dimension of '{}'", cut->label, names_[t])),

@@ -23,7 +23,8 @@ struct LabelCut {
 /// The rule of a compute with the tensors of its node. It derives the placements of the results along one axis from
 /// those of the operands.
 ///   Cut labels: a label that is cut in one operand is cut alike in all operands that have it. Operands that lack the
-///   label are whole. A result that has the label is cut there. A result that lacks it needs a sum over the ranks.
+///   label are whole. A result that has the label is cut there. A result that lacks it needs a sum over the ranks, or
+///   the operator that the rule names instead.
 ///   Partial operands: one operand may be Partial (sum) if the compute is linear in it and all others are whole. All
 ///   operands of a sum may be Partial together. Everything else is refused.
 /// Placements are in the order of the rule: operands, then results.
@@ -34,6 +35,8 @@ class BoundRule {
   /// Why the rule does not fit the tensors. Empty: it fits. If it does not fit, no other function may be called.
   const std::string& fault() const noexcept { return fault_; }
   bool adds() const noexcept { return adds_; }
+  const std::vector<std::size_t>& linear() const noexcept { return linear_; }
+  ReduceOp combines() const noexcept { return combines_; }
   std::size_t operands() const noexcept { return operands_; }
   std::size_t tensors() const noexcept { return dims_.size(); }
   const std::map<char, std::int64_t>& extents() const noexcept { return extents_; }
@@ -69,6 +72,7 @@ class BoundRule {
 
   std::string function_, whole_, fault_;
   std::vector<std::size_t> linear_;
+  ReduceOp combines_ = ReduceOp::Sum;
   std::size_t operands_ = 0;
   bool adds_ = false;
   std::vector<std::string> names_;

@@ -24,13 +24,13 @@ Node move_of(NodeKind kind, std::string_view axis, TensorId from, TensorId to) {
 TensorSpec spec_of(const StepTensor& tensor) { return {tensor.name, tensor.dtype, tensor.shape, tensor.placements}; }
 
 std::int64_t sent_by_move(const StepTensor& tensor, std::string_view axis, const Placement& from, const Placement& to,
-                          const Factorisation& mesh) {
+                          const Factorisation& mesh, int rank) {
   const std::optional<NodeKind> kind = kind_of_move(from, to);
   if (!kind || kind == NodeKind::Split) return 0;
   TensorSpec spec = spec_of(tensor);
   const auto boxes = [&](const Placement& placement) {
     spec.placements = spec.placements.with(axis, placement);
-    return boxes_along(spec, axis, mesh, 0);
+    return boxes_along(spec, axis, mesh, rank);
   };
   const std::int64_t whole = boxes(Replicate{}).front().elements(), others = mesh.size(axis) - 1;
   std::int64_t elements = (kind == NodeKind::AllReduce ? 2 : 1) * others * whole;

@@ -38,7 +38,8 @@ Ends ends_of(const StepGraph& graph, const Factorisation& mesh, Numbers& numbers
       if (node.kind == NodeKind::Signal) at(t) = numbers.of("signal " + tensor.name);
       if (node.kind == NodeKind::Compute) {
         const ComputeRule& r = node.rule;
-        at(t) = numbers.of(fmt::format("{} {} {} {} {} {}", node.name, r.labels, r.function, r.extents, operands, i));
+        at(t) = numbers.of(fmt::format("{} {} {} {} {} {} {}", node.name, r.labels, r.function, name_of(r.combines),
+                                       r.extents, operands, i));
       } else if (!operands.empty()) {
         at(t) = operands.front();
       }

@@ -93,6 +93,19 @@ TEST(CarryOver, TakesTheLossScaleOfThatStep) {
   });
 }
 
+TEST(CarryOver, TakesTheSamplerOfThatStep) {
+  on_threads(3, only("inproc"), [](World& world) {
+    const int r = world.rank();
+    const Parts held = parts_of_rank(Lying::Copies, r, 3, true);
+    Parts wanted = parts_of_rank(Lying::Columns, r, 3, false);
+    const SamplerState before{~std::uint64_t{0}, 1000, true, 4, 64}, after{~std::uint64_t{0}, 1000, true, 4, 96};
+    const auto carried =
+        carry_over(world.communicator(),
+                   {.step = r == 1 ? 8 : 7, .parts = held.all, .sampler = r == 1 ? after : before}, wanted.all);
+    require(carried && carried->step == 8 && carried->sampler == after && !carried->loss_scale, "rank 1's");
+  });
+}
+
 /// Ranks that were dealt a new layout already, and one that was not: parts of both have elements in common.
 TEST(CarryOver, MixesOldAndNewLayouts) {
   on_threads(3, only("inproc"), [](World& world) {

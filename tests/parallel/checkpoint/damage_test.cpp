@@ -154,6 +154,16 @@ TEST_F(Damaged, IndexIsRefused_WhereItCannotBe) {
               HasSubstr("metadata.loss_scale.scale: expected a number"));
   EXPECT_THAT(with_scale(R"({"scale": 2, "good_steps": 3})"),
               HasSubstr("metadata.loss_scale.skipped_steps: expected to be there"));
+  const auto with_sampler = [&](const std::string& members) {
+    return with("\"step\": 1", "\"sampler\": {\"seed\": 7, \"samples\": 9, " + members + "}, \"step\": 1");
+  };
+  EXPECT_EQ(with_sampler(R"("shuffled": true, "epoch": 2, "position": 9)"), "accepted");
+  EXPECT_THAT(with_sampler(R"("shuffled": 1, "epoch": 2, "position": 9)"),
+              HasSubstr("metadata.sampler.shuffled: expected true or false"));
+  EXPECT_THAT(with_sampler(R"("shuffled": true, "epoch": 2)"),
+              HasSubstr("metadata.sampler.position: expected to be there"));
+  EXPECT_THAT(with_sampler(R"("shuffled": true, "epoch": 2, "position": 10)"),
+              HasSubstr("position 10, expected 0 to 9"));
 }
 
 TEST(Crc32, IsThatOfZlib) {

@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/checkpoint/async_checkpointer.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
@@ -30,10 +31,12 @@ using test::Mlp;
 
 constexpr int kBatch = 60;  // of all ranks: a multiple of 1 to 5
 
+enum class Saves { AtOnce, Async, ByACheckpointer };
+
 struct Job {
   std::string row = "ddp";
   int ranks = 1;
-  bool saves_async = false;
+  Saves saves = Saves::AtOnce;
   Determinism determinism = Determinism::Fast;
 };
 
@@ -72,10 +75,17 @@ class Trainer {
     return loss[0];
   }
 
-  void save(const std::string& folder, int steps, bool async) {
+  void save(const std::string& folder, int steps, Saves how) {
     const auto parts = parts_to_save(data_, adam_);
     const CheckpointMetadata metadata{.step = steps, .optimizer_steps = adam_.steps()};
-    if (!async) return save_checkpoint(world_.communicator(), folder, parts, metadata);
+    if (how == Saves::AtOnce) return save_checkpoint(world_.communicator(), folder, parts, metadata);
+    if (how == Saves::ByACheckpointer) {
+      AsyncCheckpointer checkpointer(world_.communicator(), folder);
+      checkpointer.follow(data_);
+      (void)checkpointer.save(parts, metadata);
+      for (int more = 0; more < 3; ++more) (void)step(steps + more);
+      return checkpointer.finish();
+    }
     AsyncSave save(world_.communicator(), folder, parts, metadata);
     (void)step(steps);  // goes on, and changes all of it
     save.finish();
@@ -141,7 +151,7 @@ void save_after_some_steps(const Job& run, const std::string& folder) {
   on_threads(run.ranks, only("inproc"), [&](World& world) {
     Trainer trainer(world, run);
     for (int s = 0; s < kBefore; ++s) (void)trainer.step(s);
-    trainer.save(folder, kBefore, run.saves_async);
+    trainer.save(folder, kBefore, run.saves);
   });
 }
 
@@ -181,14 +191,14 @@ TEST(Training, GoesOnBitForBit_OnTheSameLayout) {
     Job run = row;
     run.determinism = Determinism::Reproducible;
     const std::vector<double> expected = losses_without_a_break(run);
-    for (const bool async : {false, true}) {
-      run.saves_async = async;
+    for (const Saves saves : {Saves::AtOnce, Saves::Async, Saves::ByACheckpointer}) {
+      run.saves = saves;
       ScratchFolder folder;
       save_after_some_steps(run, folder / "c");
       const std::vector<double> found = resumed_losses(run, folder / "c");
       ASSERT_EQ(found.size(), expected.size());
       EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(double)), 0)
-          << run.row << " on " << run.ranks << (async ? ", asynchronous" : "");
+          << run.row << " on " << run.ranks << ", way " << static_cast<int>(saves);
     }
   }
 }

@@ -126,6 +126,26 @@ std::vector<Broken> broken() {
       4, [](JobConfig& c) { c.error_feedback = true; }, "error_feedback", "no codec, so nothing is lost",
       "no error feedback");
   add(
+      4, [](JobConfig& c) { c.zero = 1, c.weights = WeightWire::Int8; }, "weights",
+      "weights int8 with zero 1, which keeps whole parameters", "weights plain", "zero 3");
+  add(
+      4, [](JobConfig& c) { c.int4_gradients = true; }, "int4_gradients",
+      "gradients int4 with zero 0, which keeps whole parameters", "gradients plain", "zero 3");
+  add(
+      4, [](JobConfig& c) { c.zero = 3, c.int4_gradients = true, c.codec = Codec::Bf16; }, "int4_gradients",
+      "gradients int4 and codec bf16, of which one can be", "gradients plain", "codec none");
+  add(
+      4, [](JobConfig& c) { c.zero = 3, c.near_ranks = 3; }, "near_ranks", "3 near ranks, of 4 that shard",
+      "near_ranks 2");
+  add(
+      8, [](JobConfig& c) { c.zero = 3, c.replicas = 4, c.near_ranks = 4; }, "near_ranks",
+      "4 near ranks, of 2 that shard", "near_ranks 2");
+  add(
+      4, [](JobConfig& c) { c.zero = 2, c.near_ranks = 2; }, "near_ranks",
+      "2 near ranks with zero 2, which keeps whole parameters", "near_ranks 1", "zero 3");
+  add(
+      4, [](JobConfig& c) { c.near_ranks = 0; }, "near_ranks", "0 near ranks", "near_ranks 1");
+  add(
       4, [](JobConfig& c) { c.determinism = Determinism::LayoutInvariant; }, "determinism",
       "layout_invariant: this engine has no such sums", "determinism reproducible");
   add(
@@ -139,9 +159,11 @@ TEST(JobRules, AreEachBrokenByATest) {
   std::set<std::string> tested{"memory",     "engine_parts", "engine_context", "context_levels",
                                "decomposed", "pipeline",     "schedule"};
   for (const Broken& b : broken()) tested.insert(b.rule);
-  for (const char* rule : {"engine_axes", "engine_parts", "sequence_parallel", "zero", "replicas", "replicas_shard",
-                           "precision_parameter", "precision_gradient", "precision_output", "global_batch",
-                           "micro_batches", "reshard", "prefetch", "codec", "error_feedback", "determinism", "memory"})
+  for (const char* rule : {"engine_axes",      "engine_parts",   "sequence_parallel",   "zero",
+                           "replicas",         "replicas_shard", "precision_parameter", "precision_gradient",
+                           "precision_output", "global_batch",   "micro_batches",       "reshard",
+                           "prefetch",         "codec",          "error_feedback",      "weights",
+                           "int4_gradients",   "near_ranks",     "determinism",         "memory"})
     EXPECT_TRUE(tested.contains(rule)) << rule;
 }
 
@@ -271,6 +293,10 @@ TEST(JobRules, AreAllKept_WhereNothingIsWrong) {
   const EngineFacts engine = test::small_engine();
   EXPECT_EQ(to_string(violations(1, {}, engine)), "");
   EXPECT_EQ(to_string(violations(8, {.zero = 3, .replicas = 2, .reshard = Reshard::AfterBackward}, engine)), "");
+  EXPECT_EQ(
+      to_string(violations(
+          8, {.zero = 3, .replicas = 2, .weights = WeightWire::Int8, .int4_gradients = true, .near_ranks = 2}, engine)),
+      "");
   EXPECT_EQ(to_string(violations(4,
                                  {.zero = 2,
                                   .precision = {DType::BF16, DType::F32, DType::BF16},

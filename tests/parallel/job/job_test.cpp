@@ -1,6 +1,8 @@
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/job/data_strategy.hpp>
+#include <sinew/parallel/job/describe.hpp>
 #include <sinew/parallel/job/job.hpp>
 #include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
@@ -51,6 +54,59 @@ TEST(DataStrategy, FollowsTheConfiguration) {
   EXPECT_EQ(hsdp.options.step.gathered_bytes, 77);
 }
 
+TEST(DataStrategy, CutsTheRanksThatShardIntoNearAndFar) {
+  const EngineFacts engine = test::small_engine();
+  const JobConfig config{.zero = 3, .weights = WeightWire::Int8, .int4_gradients = true, .near_ranks = 4};
+  const DataStrategy zero3 = data_strategy(8, config, engine);
+  EXPECT_THAT(zero3.shape.group_of(5, zero3.near), ElementsAre(4, 5, 6, 7));
+  EXPECT_THAT(zero3.sizes, ElementsAre(8));
+  EXPECT_EQ(zero3.options.step.reshard_axes, zero3.near);
+  EXPECT_EQ(zero3.options.step.scatter_axes, zero3.near);
+  EXPECT_EQ(zero3.options.weights, WeightWire::Int8);
+  EXPECT_TRUE(zero3.options.wire.int4);
+  EXPECT_EQ(zero3.shape.size(zero3.samples), 8);
+
+  JobConfig kept = config;
+  kept.reshard = Reshard::AfterBackward;
+  EXPECT_EQ(data_strategy(8, kept, engine).options.step.reshard_axes, "");
+
+  JobConfig copies = config;
+  copies.replicas = 2;
+  copies.near_ranks = 2;
+  const DataStrategy hsdp = data_strategy(8, copies, engine);
+  EXPECT_THAT(hsdp.shape.group_of(2, hsdp.near), ElementsAre(2, 3));
+  EXPECT_THAT(hsdp.shape.group_of(0, hsdp.row.axes[0].axis), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(hsdp.sizes, ElementsAre(4, 2));
+  EXPECT_EQ(hsdp.shape.size(hsdp.ranks), 8);
+}
+
+/// An engine of eight units of 4 MiB in f32 runs on two hosts of four ranks. Half of each unit crosses to the other
+/// host. The four ranks of a host share that.
+TEST(Describe, SaysWhatIsSentBetweenHosts) {
+  EngineFacts engine = test::small_engine();
+  engine.parameters = [](const JobConfig& config, const RankPlace&) {
+    std::vector<DataParameter> all;
+    for (int u = 0; u < 8; ++u)
+      all.push_back({.path = std::to_string(u),
+                     .dtype = config.precision.parameter,
+                     .elements = 1 << 20,
+                     .unit = std::to_string(u)});
+    return all;
+  };
+  const auto line = [&](const JobConfig& config) {
+    const std::string all = describe(8, config, engine);
+    return all.substr(all.find("traffic"));
+  };
+  EXPECT_EQ(line({.zero = 3, .reshard = Reshard::AfterBackward, .near_ranks = 4}),
+            "traffic    8.00 MiB a step and rank between hosts of 4 near ranks: weights 4.00 (plain), gradients 4.00 "
+            "(plain)");
+  const std::string all = line({.zero = 3, .weights = WeightWire::Int8, .int4_gradients = true, .near_ranks = 4});
+  EXPECT_EQ(all,
+            "traffic    1.55 MiB a step and rank between hosts of 4 near ranks: weights 1.02 (int8), gradients 0.53 "
+            "(int4)");
+  EXPECT_THAT(line({}), HasSubstr("to other data-parallel ranks: weights 0.00 (plain), gradients 56.00 (plain)"));
+}
+
 TEST(Job, StartsFromTheSameValuesUnderEveryLayout) {
   for (const auto& [zero, replicas] : {std::pair(0, 1), {1, 1}, {2, 1}, {3, 1}, {3, 2}}) {
     on_threads(4, only("inproc"), [zero = zero, replicas = replicas](World& world) {
@@ -71,6 +127,43 @@ TEST(Job, StartsFromTheSameValuesUnderEveryLayout) {
       job.data().finish_forward();
     });
   }
+}
+
+/// ZeRO++ on two copies of four shards, with two near ranks: sums in two stages, then over the copies.
+TEST(Job, SumsQuantisedGradients) {
+  on_threads(8, only("inproc"), [](World& world) {
+    const JobConfig config{
+        .zero = 3, .replicas = 2, .weights = WeightWire::Int8, .int4_gradients = true, .near_ranks = 2};
+    Job job(world, config, test::small_engine(), count_up);
+    const auto value = [](int rank, std::int64_t k) { return std::sin(1.3 * static_cast<double>(k) + 2.1 * rank); };
+    DataParallel& data = job.data();
+    for (int step = 0; step < 2; ++step) {
+      for (std::int32_t u = 0; u < 3; ++u) {
+        data.before_forward(u);
+        const float last = data.parameter<float>(u).back();
+        const double exact = counted(u, std::ssize(data.parameter<float>(u)) - 1);
+        require(std::abs(static_cast<double>(last) - exact) <= exact / 253, "a weight within the bound");
+        data.after_forward(u);
+      }
+      for (std::int32_t u = 3; u-- > 0;) {
+        data.before_backward(u);
+        const std::span<float> gradient = data.gradient<float>(u);
+        for (std::size_t k = 0; k < gradient.size(); ++k)
+          gradient[k] += static_cast<float>(value(world.rank(), static_cast<std::int64_t>(k)));
+        data.gradient_ready(u);
+        data.after_backward(u);
+      }
+      for (const OwnedPart& part : data.finish_backward()) {
+        for (std::int64_t k = part.first; k < part.last; ++k) {
+          double exact = 0;
+          for (int r = 0; r < 8; ++r) exact += value(r, k);
+          const float found = reinterpret_cast<const float*>(part.gradient.data)[k - part.first];
+          require(std::abs(static_cast<double>(found) - exact) < 8 * 2.1 / 13.8, "a sum within the bound");
+        }
+      }
+      data.updated();
+    }
+  });
 }
 
 TEST(Job, SaysAllThatIsWrong_OnAllRanks) {

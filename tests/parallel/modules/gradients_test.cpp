@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@
 #include <sinew/parallel/modules/layers/experts_module.hpp>
 #include <sinew/parallel/modules/layers/layer_norm.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/layers/scan_module.hpp>
+#include <sinew/parallel/modules/layers/state_space_module.hpp>
 #include <sinew/parallel/modules/layers/vocabulary.hpp>
 #include <sinew/parallel/modules/models/model.hpp>
 #include <support/worlds.hpp>
@@ -176,6 +179,67 @@ TEST(ModuleGradients, OfAttention) {
   }
 }
 
+TEST(ModuleGradients, OfScans) {
+  for (const std::int64_t channels : {0, 5}) {
+    for (const std::int64_t taps : {1, 3}) {
+      compare("scan", [&](const LayerGroup& g, const ContextGroup& context) {
+        return made<ScanModule<double>>(g, context.ring,
+                                        ScanShape{.name = "s",
+                                                  .width = 4,
+                                                  .channels = channels,
+                                                  .step_rank = 2,
+                                                  .states = 3,
+                                                  .taps = taps,
+                                                  .sequences = 2,
+                                                  .positions = SequenceCut::zig_zag(5, 1)},
+                                        ScanOptions{.deviation = 0.3, .out_deviation = 0.4});
+      });
+    }
+  }
+}
+
+TEST(ModuleGradients, OfStateSpaces) {
+  for (const std::int64_t groups : {1, 3}) {
+    for (const std::int64_t taps : {1, 3}) {
+      compare("state space", [&](const LayerGroup& g, const ContextGroup& context) {
+        return made<StateSpaceModule<double>>(g, context.ring,
+                                              StateSpaceShape{.name = "s",
+                                                              .width = 4,
+                                                              .head_width = 2,
+                                                              .heads = 3,
+                                                              .groups = groups,
+                                                              .states = 2,
+                                                              .taps = taps,
+                                                              .epsilon = 0.1,  // smooth enough for differences
+                                                              .chunk = 3,
+                                                              .sequences = 2,
+                                                              .positions = SequenceCut::zig_zag(5, 1)},
+                                              ScanOptions{.deviation = 0.3, .out_deviation = 0.4});
+      });
+    }
+  }
+}
+
+TEST(ModuleGradients, OfLayersThatShareTheMemoryOfTheirScans) {
+  const SequenceCut positions = SequenceCut::zig_zag(4, 1);
+  const ScanOptions options{.deviation = 0.4, .out_deviation = 0.4};
+  compare("two scans", [&](const LayerGroup& g, const ContextGroup& context) {
+    ScanShape shape{.name = "a", .width = 3, .channels = 4, .states = 2, .positions = positions};
+    const auto parts = std::make_shared<ScanParts<double>>(g, context.ring, shape);
+    ModulePtr<double> first = made<ScanModule<double>>(g, context.ring, shape, options, parts);
+    shape.name = "b";
+    return sequence<double>(std::move(first), made<ScanModule<double>>(g, context.ring, shape, options, parts));
+  });
+  compare("two state spaces", [&](const LayerGroup& g, const ContextGroup& context) {
+    StateSpaceShape shape{
+        .name = "a", .width = 3, .head_width = 2, .heads = 2, .states = 2, .epsilon = 0.1, .positions = positions};
+    const auto parts = std::make_shared<StateSpaceParts<double>>(g, context.ring, shape);
+    ModulePtr<double> first = made<StateSpaceModule<double>>(g, context.ring, shape, options, parts);
+    shape.name = "b";
+    return sequence<double>(std::move(first), made<StateSpaceModule<double>>(g, context.ring, shape, options, parts));
+  });
+}
+
 TEST(ModuleGradients, OfExperts) {
   for (const std::int64_t top_k : {1, 2, 3}) {
     for (const std::int64_t chunks : {1, 2}) {
@@ -232,6 +296,41 @@ TEST(Modules, SayWhatDoesNotFit) {
                 HasSubstr("number 1 of a sequence takes 4 elements, expected 3"));
     EXPECT_THAT(complaint([&] { residual<double>(column(2, 3)); }), HasSubstr("takes 2 elements and makes 3"));
     EXPECT_THAT(complaint([&] { Sequence<double>({}); }), HasSubstr("a sequence of no modules"));
+    const auto scan = [&](std::int64_t states, int ranks, std::int64_t sequences, bool shares) {
+      const auto shape = [&](std::int64_t count, std::int64_t length) {
+        return ScanShape{.name = "s",
+                         .width = 3,
+                         .states = states,
+                         .sequences = count,
+                         .positions = SequenceCut::zig_zag(length, ranks)};
+      };
+      const auto parts = shares ? std::make_shared<ScanParts<double>>(g, none, shape(1, 4)) : nullptr;
+      return complaint([&] { ScanModule<double>(g, none, shape(sequences, sequences == 1 ? 5 : 4), {}, parts); });
+    };
+    EXPECT_THAT(scan(0, 1, 1, false), HasSubstr("scan 's': width 3, channels 6, step rank 1, states 0, taps 4"));
+    EXPECT_THAT(scan(2, 2, 1, false), HasSubstr("scan 's': positions are cut over 2 ranks, expected 1"));
+    EXPECT_THAT(scan(2, 1, 2, true), HasSubstr("parts for 1 sequences of 6 channels with 2 states and 4 taps"));
+    EXPECT_THAT(scan(2, 1, 1, true), HasSubstr("parts for positions that are cut in another way"));
+    const auto state_space = [&](const StateSpaceShape& shape, const StateSpaceShape* of_parts = nullptr) {
+      const auto parts = of_parts != nullptr ? std::make_shared<StateSpaceParts<double>>(g, none, *of_parts) : nullptr;
+      return complaint([&] { StateSpaceModule<double>(g, none, shape, {}, parts); });
+    };
+    StateSpaceShape shape{
+        .name = "m", .width = 3, .head_width = 4, .heads = 3, .states = 2, .positions = SequenceCut::zig_zag(5, 1)};
+    const StateSpaceShape right = shape;
+    EXPECT_EQ(state_space(shape, &right), "no complaint");
+    shape.taps = 3;
+    EXPECT_THAT(state_space(shape, &right), HasSubstr("1 groups, 4 taps and chunks of 64, expected 1 sequences of 3 "));
+    shape = right, shape.positions = SequenceCut::zig_zag(6, 1);
+    EXPECT_THAT(state_space(shape, &right), HasSubstr("parts for positions that are cut in another way"));
+    shape = right, shape.states = 0;
+    EXPECT_THAT(state_space(shape), HasSubstr("state space 'm': width 3, head width 4, groups 1, states 0, taps 4"));
+    shape = right, shape.heads = 0;
+    EXPECT_THAT(state_space(shape), HasSubstr("heads of 4 elements, expected a divisor of 6, twice the width"));
+    shape = right, shape.groups = 2;
+    EXPECT_THAT(state_space(shape), HasSubstr("3 heads in 2 groups, expected a multiple of the groups"));
+    shape = right, shape.positions = SequenceCut::zig_zag(5, 2);
+    EXPECT_THAT(state_space(shape), HasSubstr("positions are cut over 2 ranks, expected 1"));
     ParameterList list({.unit = "u"});
     sequence<double>(column(2, 2))->declare(list);
     EXPECT_THAT(complaint([&] { column(2, 2)->declare(list); }), HasSubstr("two parameters are called 'a.weight'"));

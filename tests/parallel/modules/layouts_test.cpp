@@ -18,9 +18,13 @@
 #include <sinew/parallel/modules/layers/experts_module.hpp>
 #include <sinew/parallel/modules/layers/layer_norm.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>
+#include <sinew/parallel/modules/layers/scan_module.hpp>
+#include <sinew/parallel/modules/layers/state_space_module.hpp>
 #include <sinew/parallel/modules/layers/vocabulary.hpp>
 #include <sinew/parallel/modules/models/model.hpp>
 #include <sinew/parallel/modules/models/pipelined_model.hpp>
+#include <sinew/parallel/offload/file_memory.hpp>
+#include <sinew/parallel/offload/file_store.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>
@@ -47,12 +51,20 @@ struct Layout {
   int key_value_heads = 0;
   DType parameter = DType::F64;
   int experts = 0, ep = 1, etp = 1;  ///< experts in every second block
+  const char* mixer = "attention";   ///< of every second block; the others have attention
+  Recompute recompute = Recompute::None;
+  bool offloads = false;            ///< activations to a scratch file
+  bool shards = false;              ///< shards of parameters and the optimizer's state in scratch files
+  int state_heads = 6, groups = 1;  ///< of the mixer "state space"
+  int chunk = 64;                   ///< of it, not of the job that this one is compared with
 
   int ranks() const { return tp * cp * dp * pp; }
   std::string to_string() const {
     return fmt::format(
-        "tp {} sp {} cp {} ({} share) dp {} pp {} {} {} micro-batches {} recompute {} kv {} experts {} ep {} etp {}",
-        tp, sp, cp, sharers, dp, pp, row, micro_batches, schedule, recomputes, key_value_heads, experts, ep, etp);
+        "tp {} sp {} cp {} ({} share) dp {} pp {} {} {} micro-batches {} recompute {} kv {} experts {} ep {} etp {} "
+        "policy {} offload {} shards {} {} ({} heads in {} groups, chunks of {})",
+        tp, sp, cp, sharers, dp, pp, row, micro_batches, schedule, recomputes, key_value_heads, experts, ep, etp,
+        static_cast<int>(recompute), offloads, shards, mixer, state_heads, groups, chunk);
   }
 };
 
@@ -67,7 +79,7 @@ struct Rank {
       : layout(l),
         mesh(world.communicator(),
              Factorisation({{"tp", l.tp}, {"cp0", l.sharers}, {"cp1", l.cp / l.sharers}, {"dp", l.dp}, {"pp", l.pp}}),
-             {"tp", "cp0", "cp1", "dp", "pp", "cp0-cp1-dp", "tp-pp"}),
+             {"tp", "cp0", "cp1", "dp", "pp", "cp0-cp1", "cp0-cp1-dp", "tp-pp"}),
         expert_mesh(
             world.communicator(),
             Factorisation({{"etp", l.etp}, {"ep", l.ep}, {"edp", l.tp * l.cp * l.dp / l.etp / l.ep}, {"pp", l.pp}}),
@@ -103,23 +115,46 @@ struct Rank {
                      .chunks = 2,
                      .deviation = 0.2});
   }
+  ModulePtr<double> attention(const std::string& name) {
+    return made<AttentionModule<double>>(group, context,
+                                         AttentionShape{.name = name + ".attention",
+                                                        .width = kWidth,
+                                                        .heads = 6,
+                                                        .key_value_heads = layout.key_value_heads,
+                                                        .sequences = sequences,
+                                                        .positions = positions},
+                                         LinearOptions{.deviation = 0.3});
+  }
+  ModulePtr<double> mixer(const std::string& name, int number) {
+    if (number % 2 == 0 || layout.mixer == std::string("attention")) return attention(name);
+    const ScanOptions options{.deviation = 0.3, .out_deviation = 0.3};
+    if (layout.mixer == std::string("scan"))
+      return made<ScanModule<double>>(
+          group, mesh.along("cp0-cp1"),
+          ScanShape{
+              .name = name + ".scan", .width = kWidth, .states = 3, .sequences = sequences, .positions = positions},
+          options);
+    return made<StateSpaceModule<double>>(group, mesh.along("cp0-cp1"),
+                                          StateSpaceShape{.name = name + ".state_space",
+                                                          .width = kWidth,
+                                                          .head_width = 3,
+                                                          .heads = layout.state_heads,
+                                                          .groups = layout.groups,
+                                                          .states = 2,
+                                                          .chunk = layout.chunk,
+                                                          .sequences = sequences,
+                                                          .positions = positions},
+                                          options);
+  }
   ModulePtr<double> block(int number) {
     const std::string name = fmt::format("blocks.{}", number);
     const auto norm = [&](const char* which) {
       return made<LayerNormModule<double>>(group, LayerNormShape{.name = name + which, .rows = rows, .width = kWidth});
     };
-    ModulePtr<double> all = sequence<double>(
-        residual<double>(sequence<double>(
-            norm(".norm1"), made<AttentionModule<double>>(group, context,
-                                                          AttentionShape{.name = name + ".attention",
-                                                                         .width = kWidth,
-                                                                         .heads = 6,
-                                                                         .key_value_heads = layout.key_value_heads,
-                                                                         .sequences = sequences,
-                                                                         .positions = positions},
-                                                          LinearOptions{.deviation = 0.3}))),
-        residual<double>(
-            sequence<double>(norm(".norm2"), layout.experts > 0 && number % 2 == 1 ? experts(name) : mlp(name))));
+    ModulePtr<double> all =
+        sequence<double>(residual<double>(sequence<double>(norm(".norm1"), mixer(name, number))),
+                         residual<double>(sequence<double>(
+                             norm(".norm2"), layout.experts > 0 && number % 2 == 1 ? experts(name) : mlp(name))));
     return unit<double>(name, layout.recomputes ? recomputed<double>(std::move(all)) : std::move(all));
   }
   ModulePtr<double> embedding() {
@@ -162,12 +197,22 @@ struct Rank {
   }
   MicroBatch batch() const { return {.tokens = tokens, .targets = targets}; }
   ModelOptions options() {
+    DataParallelOptions data{.gradients = ReduceOp::Sum};
+    if (layout.shards) {
+      data.step.offload = Offload::ParametersAndOptimizer;
+      data.shards = FileMemory(::testing::TempDir());
+    }
     return {.row = data_row(layout.row, {"cp0-cp1-dp"}),
             .parameter = layout.parameter,
             .gradient = DType::F64,
             .spread = "pp",
+            .data = data,
             .expert_mesh = &expert_mesh,
-            .expert_row = data_row(layout.row, {"edp"})};
+            .expert_row = data_row(layout.row, {"edp"}),
+            .recomputation = {.everywhere = layout.recompute},
+            .offload = {.store = layout.offloads ? std::make_shared<FileStore>(::testing::TempDir()) : nullptr,
+                        .write_bytes = 4096,
+                        .read_ahead_bytes = 8192}};
   }
 
   Layout layout;
@@ -179,6 +224,25 @@ struct Rank {
   std::int64_t sequences, rows;
   std::vector<std::int64_t> tokens, targets;
 };
+
+/// Experts' parameters are units of their own, which their copies shard; dense ones are sharded by all data-parallel
+/// ranks. A rank has its part of its experts only.
+void require_sharded_experts(const Layout& layout, const std::vector<DataParallel*>& parallel) {
+  if (layout.experts == 0 || std::string(layout.row) != "zero3") return;
+  require(parallel[0]->sharded_axis() == "cp0-cp1-dp", "the axis of dense parameters");
+  for (std::size_t i = 1; i < parallel.size(); ++i) {
+    require(parallel[i]->sharded_axis() == "edp", "the axis of experts' parameters");
+    std::int64_t whole = 0, own = 0;
+    for (const DataParameter& p : parallel[i]->parameters()) {
+      whole += p.elements;
+      require(p.unit.starts_with("blocks."), "experts belong to the unit of their block");
+    }
+    for (const OwnedPart& part : parallel[i]->owned_values()) own += part.last - part.first;
+    const int copies = parallel[i]->mesh().size("edp");
+    require(own <= whole / copies + 64 * std::ssize(parallel[i]->parameters()), "a rank has its part of its experts");
+    require(parallel[i]->held().of(Purpose::Underway) == 0, "nothing is gathered between steps");
+  }
+}
 
 /// Losses of all steps, and of an evaluation behind them.
 std::vector<double> train(World& world, const Layout& layout) {
@@ -212,6 +276,7 @@ std::vector<double> train(World& world, const Layout& layout) {
   std::vector<DataParallel*> parallel{model ? &model->data() : &pipelined->data()};
   if (model && model->has_experts()) parallel.push_back(&model->experts());
   if (pipelined && pipelined->has_experts()) parallel.push_back(&pipelined->experts());
+  require_sharded_experts(layout, parallel);
   std::vector<std::unique_ptr<Optimizer>> optimizers;
   for (DataParallel* data : parallel)
     optimizers.push_back(std::make_unique<Optimizer>(data->memory(), SgdOptions{.rate = 0.5}));
@@ -257,6 +322,9 @@ void compare(const Layout& layout, double tolerance = 1e-12) {
   Layout alone{.key_value_heads = layout.key_value_heads};
   alone.parameter = layout.parameter;
   alone.experts = layout.experts;
+  alone.mixer = layout.mixer;
+  alone.state_heads = layout.state_heads;
+  alone.groups = layout.groups;
   on_threads(1, only("inproc"), [&](World& world) { expected = train(world, alone); });
   ASSERT_LT(expected.back(), expected.front() - 0.1) << "it does not learn";
   on_threads(layout.ranks(), only("inproc"), [&](World& world) {
@@ -305,6 +373,71 @@ TEST(ModuleLayouts, OfExpertParallelism) {
   compare({.tp = 2, .dp = 2, .sp = true, .row = "zero1", .experts = 3, .ep = 2, .etp = 2});
   compare({.cp = 2, .dp = 2, .experts = 4, .ep = 4});
   compare({.dp = 2, .pp = 2, .row = "zero3", .micro_batches = 2, .schedule = "zb-h1", .experts = 4, .ep = 2});
+}
+
+TEST(ModuleLayouts, OfScans) {
+  for (const char* mixer : {"scan", "state space"}) {
+    for (const bool sp : {false, true}) {
+      for (const int tp : {2, 3, 5}) compare({.tp = tp, .sp = sp, .key_value_heads = 1, .mixer = mixer});
+      compare({.tp = 2, .cp = 2, .sp = sp, .mixer = mixer});
+    }
+    compare({.cp = 2, .mixer = mixer});
+    compare({.cp = 4, .sharers = 2, .mixer = mixer});
+    compare({.tp = 2, .dp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .recomputes = true, .mixer = mixer});
+    compare({.cp = 2, .pp = 2, .micro_batches = 4, .schedule = "zb-h1", .mixer = mixer});
+  }
+}
+
+TEST(ModuleLayouts, OfRecomputationAndOffload) {
+  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    compare({.recompute = recompute, .offloads = true});
+    compare({.tp = 2, .dp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .recompute = recompute});
+    compare({.pp = 2, .micro_batches = 4, .schedule = "zb-h1", .recompute = recompute, .offloads = true});
+    compare({.pp = 2, .row = "zero3", .micro_batches = 4, .schedule = "gpipe", .recompute = recompute});
+  }
+  for (const char* schedule : {"gpipe", "interleaved", "looped-bfs"})
+    compare({.pp = 2,
+             .micro_batches = 4,
+             .schedule = schedule,
+             .virtual_stages = schedule[0] == 'g' ? 1 : 2,
+             .offloads = true});
+  compare({.dp = 2, .row = "zero3", .experts = 4, .ep = 2, .recompute = Recompute::Selective, .offloads = true});
+  compare({.tp = 2, .dp = 2, .pp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .offloads = true});
+}
+
+TEST(ModuleLayouts, OfShardsInFiles) {
+  compare({.dp = 2, .row = "zero3", .shards = true});
+  compare({.tp = 2, .dp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .offloads = true, .shards = true});
+  compare({.dp = 2, .pp = 2, .row = "zero3", .micro_batches = 4, .shards = true});
+}
+
+TEST(ModuleLayouts, OfShardedExperts) {
+  compare({.dp = 4, .row = "zero3", .experts = 4, .ep = 2});
+  compare({.tp = 2, .dp = 4, .sp = true, .row = "zero3", .experts = 4, .ep = 2, .etp = 2});
+  compare({.dp = 4, .pp = 2, .row = "zero3", .micro_batches = 2, .experts = 4, .ep = 2});
+  compare({.tp = 2, .dp = 2, .pp = 2, .sp = true, .row = "zero3", .micro_batches = 2, .experts = 4, .ep = 2});
+  compare({.dp = 4,
+           .pp = 2,
+           .row = "zero2",
+           .micro_batches = 2,
+           .schedule = "interleaved",
+           .virtual_stages = 2,
+           .experts = 4,
+           .ep = 2});
+}
+
+/// Heads that are no multiple of the ranks, groups that fall on one rank or on several, chunks of any length.
+TEST(ModuleLayouts, OfHeadsAndGroupsOfStateSpaces) {
+  for (const bool sp : {false, true}) {
+    for (const int tp : {2, 3}) {
+      for (const auto& [heads, groups] : {std::pair(5, 1), {6, 2}, {6, 3}, {6, 6}, {5, 5}, {7, 1}}) {
+        compare({.tp = tp, .sp = sp, .mixer = "state space", .state_heads = heads, .groups = groups, .chunk = 2});
+      }
+      compare({.tp = tp, .cp = 2, .sp = sp, .mixer = "state space", .groups = 3, .chunk = 1});
+    }
+  }
+  compare({.cp = 4, .mixer = "state space", .state_heads = 5, .chunk = 5});
+  compare({.tp = 2, .dp = 2, .row = "zero3", .mixer = "state space", .state_heads = 9, .groups = 3});
 }
 
 TEST(ModuleLayouts, OfAllAxesTogether) {

@@ -131,7 +131,8 @@ class Executor {
         if (!sharded_.insert(a.stage).second) throw Wrong(to_string(a) + " a second time");
         return true;
       case ActionKind::Reduce:
-        if (!reduced_.try_emplace(a.stage, sums_[std::size_t(a.stage)]).second) throw Wrong("reduced twice");
+        if (std::exchange(reduced_[a.stage], sums_[std::size_t(a.stage)]) == sums_[std::size_t(a.stage)])
+          throw Wrong("nothing to reduce");
         return true;
     }
     return false;

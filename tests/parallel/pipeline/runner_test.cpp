@@ -62,6 +62,18 @@ TEST(PipelineRunner, MakesWhatStagesMakeOneAfterTheOther) {
   }
 }
 
+TEST(PipelineRunner, ListsTheMessagesThatItMovesAhead) {
+  const PipelineSchedule schedule = with_messages(make_schedule("1f1b", 2, 4));
+  on_threads(2, only("inproc"), [&](World& world) {
+    NumberEngine engine(schedule.stages(), 4);
+    PipelineRunner runner(world.communicator(), schedule, engine);
+    const std::string text = runner.explain(), expected = world.rank() == 0 ? "moved receive over pp of gradient"
+                                                                            : "moved receive over pp of input";
+    require(text.find(expected) != std::string::npos, text);
+    require(text.find(" later") != std::string::npos, text);
+  });
+}
+
 /// The peer waits for a message that does not come: it is told why, and neither waits for the timeout.
 TEST(PipelineRunner, SaysOnAllRanksWhatAStageHasNotWritten) {
   for (const std::int32_t stage : {0, 1}) {

@@ -47,6 +47,12 @@ struct Way {
   DType gradient = DType::F32;
 };
 
+void all_of_zeropp(DataParallelOptions& o) {
+  o.weights = WeightWire::Int8;
+  o.wire.int4 = true;
+  o.step.reshard_axes = o.step.scatter_axes = "near";
+}
+
 std::vector<Way> all_ways() {
   const auto with = [](const auto& change) {
     DataParallelOptions o{};
@@ -69,8 +75,12 @@ std::vector<Way> all_ways() {
       {"zero3_wide", "zero3", with([](O& o) { o.step.gathered_bytes = 1 << 30; })},
       {"zero3_kept", "zero3", with([](O& o) { o.step.reshard = Reshard::AfterBackward; })},
       {"zero3_near", "zero3", with([](O& o) { o.step.reshard_axes = "near"; })},
+      {"zero3_int4", "zero3", with([](O& o) { o.wire.int4 = true; })},
+      {"zero3_zeropp", "zero3", with(all_of_zeropp)},
+      {"zero3_zeropp_bf16", "zero3", with(all_of_zeropp), DType::BF16, DType::BF16},
       {"zero3_outer", "zero3", with([](O& o) { o.step.outer_unit = "u0"; })},
       {"hsdp", "hsdp"},
+      {"hsdp_int4", "hsdp", with([](O& o) { o.weights = WeightWire::Int8, o.wire.int4 = true; })},
       {"hsdp_feedback", "hsdp", with([](O& o) { o.wire = {.codec = Codec::Bf16, .error_feedback = true}; })},
   };
 }
@@ -101,7 +111,7 @@ Arranged arranged(const Way& way, int ranks) {
   if (way.row == "hsdp")
     return {{"fsdp", "copies"}, {"fsdp", "copies"}, Factorisation({{"fsdp", ranks / two}, {"copies", two}})};
   if (!way.options.step.reshard_axes.empty())
-    return {{"near-far"}, {"near", "near-far"}, Factorisation({{"near", two}, {"far", ranks / two}})};
+    return {{"near-far"}, {"near", "far", "near-far"}, Factorisation({{"near", two}, {"far", ranks / two}})};
   return {{"dp"}, {"dp"}, Factorisation({{"dp", ranks}})};
 }
 

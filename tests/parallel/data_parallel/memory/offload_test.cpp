@@ -9,6 +9,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
+#include <sinew/parallel/offload/file_memory.hpp>
 #include <sinew/parallel/optim/optimizer.hpp>
 #include <support/worlds.hpp>
 
@@ -166,6 +167,10 @@ TEST(Offload, IsRefused_WhereThereIsNothingToOffload) {
     const std::string what = complaint([&] { Small(world, "zero3", two_parameters(), options); });
     require(what.find("offload: parameters are in host memory already; expected device memory") != std::string::npos,
             what);
+    DataParallelOptions only_shards{};
+    only_shards.shards = FileMemory(::testing::TempDir());
+    const std::string shards = complaint([&] { Small(world, "zero3", two_parameters(), only_shards); });
+    require(shards.find("memory for shards without offload") != std::string::npos, shards);
   });
   on_devices(2, "inproc", [&](World& world, const OnDevice& where) {
     DataParallelOptions mine = options;

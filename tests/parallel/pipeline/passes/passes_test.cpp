@@ -127,6 +127,12 @@ TEST(WithReduce, ReducesEachStageOnce_AfterItsLastGradient) {
   EXPECT_EQ(to_csv(with_reduce(zero_bubble_h1(1, 2))), "0F0,0I0,0W0,0F1,0I1,0W1,0REDUCE\n");
 }
 
+TEST(WithReduce, ReducesAfterEachMicroBatch_WhereAsked) {
+  EXPECT_EQ(to_csv(with_reduce(gpipe(1, 2), ReduceEvery::MicroBatch)), "0F0,0F1,0B0,0REDUCE,0B1,0REDUCE\n");
+  EXPECT_EQ(to_csv(with_sharding(zero_bubble_h1(1, 2), 1, ReduceEvery::MicroBatch)),
+            "0UNSHARD,0F0,0I0,0W0,0REDUCE,0F1,0I1,0W1,0REDUCE,0RESHARD\n");
+}
+
 TEST(ForwardOnly, KeepsForwardPassesAndTheirMessages) {
   EXPECT_EQ(to_csv(forward_only(one_forward_one_backward(2, 3))), "0F0,0F1,0F2\n1F0,1F1,1F2\n");
   EXPECT_EQ(to_csv(forward_only(with_messages(with_recompute(gpipe(2, 2))))),
@@ -172,6 +178,16 @@ TEST(WithSharding, UnshardsWhatIsNeededNext) {
             "0UNSHARD,1UNSHARD,0F0,0RESHARD,2UNSHARD,1F0,2F0,2B0,2REDUCE,2RESHARD,0UNSHARD,1B0,1REDUCE,1RESHARD,0B0,"
             "0REDUCE,0RESHARD\n");
   EXPECT_EQ(to_csv(with_sharding(gpipe(1, 2), 1)), "0UNSHARD,0F0,0F1,0B0,0B1,0REDUCE,0RESHARD\n");
+}
+
+TEST(WithSharding, OfPasses_UnshardsEachComputeByItself) {
+  EXPECT_EQ(
+      to_csv(with_sharding_of_passes(gpipe(1, 2), ReduceEvery::MicroBatch)),
+      "0UNSHARD,0F0,0RESHARD,0UNSHARD,0F1,0RESHARD,0UNSHARD,0B0,0REDUCE,0RESHARD,0UNSHARD,0B1,0REDUCE,0RESHARD\n");
+  for (const std::string_view name : kNames) {
+    const PipelineVerdict verdict = prove(with_sharding_of_passes(with_messages(make_schedule(name, 3, 7))));
+    EXPECT_TRUE(verdict) << verdict.reason;
+  }
 }
 
 TEST(WithSharding, HasAtMostSoManyStagesWholeAtOnce) {

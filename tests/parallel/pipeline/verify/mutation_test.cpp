@@ -26,7 +26,8 @@ PipelineSchedule some_schedule(std::mt19937& random) {
   PipelineSchedule schedule = g.make(p, m, g.virtual_stages(std::int32_t(random() % 2 + 1)));
   if (random() % 3 == 0) schedule = with_recompute(std::move(schedule));
   schedule = with_messages(std::move(schedule));
-  if (random() % 3 == 0) schedule = with_sharding(std::move(schedule), 1);
+  if (random() % 3 == 0)
+    schedule = with_sharding(std::move(schedule), 1, random() % 2 == 0 ? ReduceEvery::Step : ReduceEvery::MicroBatch);
   return schedule;
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 std::size_t at(TensorId t) noexcept { return static_cast<std::size_t>(t); }
 
-TensorSpec spec_of(const StepTensor& t) { return {t.name, t.dtype, t.shape, t.placements}; }
+TensorSpec whole_spec_of(const StepTensor& t) { return {t.name, t.dtype, t.shape, t.placements}; }
 
 std::vector<std::int64_t> extents_of(const Box& box) {
   std::vector<std::int64_t> extents;
@@ -26,7 +26,7 @@ std::vector<std::int64_t> extents_of(const Box& box) {
 }
 
 Array room_for(const StepTensor& tensor, const Factorisation& mesh, int rank) {
-  const Box box = local_box(spec_of(tensor), mesh, rank);
+  const Box box = local_box(whole_spec_of(tensor), mesh, rank);
   return {extents_of(box), std::vector<double>(static_cast<std::size_t>(box.elements()), -7)};
 }
 
@@ -37,7 +37,7 @@ const std::byte* bytes_of(const Array& a) { return reinterpret_cast<const std::b
 Array part_of(const StepTensor& tensor, const Factorisation& mesh, int rank, const Array& whole) {
   Array part = room_for(tensor, mesh, rank);
   const Box all{std::vector<std::int64_t>(whole.shape.size(), 0), whole.shape};
-  const Box mine = local_box(spec_of(tensor), mesh, rank);
+  const Box mine = local_box(whole_spec_of(tensor), mesh, rank);
   copy_box(bytes_of(whole), all, bytes_of(part), mine, mine, sizeof(double));
   if (std::holds_alternative<Partial>(tensor.placements.along(mesh.axes().front().name))) {
     const double total = mesh.ranks() * (mesh.ranks() + 1) / 2.0;
@@ -61,8 +61,8 @@ class Rank : public StepActions {
   /// An exchange or a split.
   void move(const Node& node) {
     const StepTensor &from = graph_.tensors[at(node.operands[0])], &to = graph_.tensors[at(node.tensors[0])];
-    Exchange exchange(world_.communicator(), node.name, node.axes, spec_of(from), from.placements.along(node.axes),
-                      to.placements.along(node.axes));
+    Exchange exchange(world_.communicator(), node.name, node.axes, whole_spec_of(from),
+                      from.placements.along(node.axes), to.placements.along(node.axes));
     const Array& in = values[at(node.operands[0])];
     Array& out = values[at(node.tensors[0])] = room_for(to, mesh_, world_.rank());
     exchange.run({exchange.from(), ConstBuffer(bytes_of(in), in.data.size() * sizeof(double))},

@@ -1,0 +1,157 @@
+#include "checkpoints.hpp"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/element_range.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/checkpoint/load.hpp>
+
+namespace gpt {
+
+Checkpoints::Checkpoints(sinew::World& world, const Options& options, Trainer& trainer)
+    : world_(&world), options_(&options), trainer_(&trainer) {}
+
+template <class PartsOf>
+std::vector<sp::CheckpointPart> Checkpoints::parts(const PartsOf& parts_of) {
+  std::vector<sp::CheckpointPart> all;
+  for (Trainer::Held& held : trainer_->held()) {
+    for (sp::CheckpointPart& part : parts_of(*held.data, held.optimizer)) all.push_back(std::move(part));
+  }
+  sp::RouterStates& routers = trainer_->routers();
+  for (int layer = 0; routers.has_biases() && layer < routers.layers(); ++layer) {
+    const std::span<double> bias = routers.bias(layer);
+    const sp::CheckpointItem item{fmt::format("blocks.{}.router.bias", options_->shape.block_with_experts(layer)),
+                                  sinew::DType::F64,
+                                  {static_cast<std::int64_t>(bias.size())}};
+    all.push_back({item, sp::whole_of(item), sinew::buffer_of(bias)});
+  }
+  return all;
+}
+
+std::int64_t Checkpoints::resume() {
+  const std::string& folder = options_->resume;
+  if (folder.empty()) return 0;
+  const std::optional<std::int64_t> newest = sp::latest_step(world_->communicator(), folder);
+  if (!newest) {
+    if (folder == options_->save) {
+      trainer_->restore_steps(0, 0);
+      return 0;
+    }
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       fmt::format("resume: there is no checkpoint in '{}'; expected one, or the directory of --save, "
+                                   "to begin one",
+                                   folder));
+  }
+  return load(folder, *newest);
+}
+
+std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
+  const std::string of_step = sp::step_folder(folder, step);
+  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts(sp::parts_to_load));
+  if (loaded.metadata.seed != options_->job.seed)
+    throw sinew::Error(
+        sinew::Code::InvalidArgument,
+        fmt::format("resume: '{}' is of seed {}, asked for is {}: other data would follow; expected --seed {}", of_step,
+                    loaded.metadata.seed, options_->job.seed, loaded.metadata.seed));
+  const std::string& configuration = loaded.metadata.configuration;
+  const std::string shape = configuration.substr(0, configuration.find('\n'));
+  if (shape != to_string(options_->shape))
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       fmt::format("resume: '{}' is of a model of {}; asked for is one of {}", of_step, shape,
+                                   to_string(options_->shape)));
+  trainer_->restore_steps(loaded.metadata.step, loaded.metadata.optimizer_steps, loaded.metadata.loss_scale);
+  return loaded.metadata.step;
+}
+
+sp::HeldState Checkpoints::held(std::vector<sp::CheckpointPart>& parts) {
+  parts = this->parts(sp::parts_to_carry);
+  return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts, trainer_->scaling()};
+}
+
+std::vector<int> Checkpoints::ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving) {
+  std::vector<sp::CheckpointPart> parts;
+  return sp::ranks_to_leave(left.communicator(), before != nullptr ? before->held(parts) : sp::HeldState{}, leaving);
+}
+
+std::int64_t Checkpoints::recover(Checkpoints* before) {
+  std::vector<sp::CheckpointPart> held;
+  const sp::HeldState state = before != nullptr ? before->held(held) : sp::HeldState{};
+  if (const auto carried = sp::carry_over(world_->communicator(), state, parts(sp::parts_to_load))) {
+    trainer_->restore_steps(carried->step, carried->optimizer_steps, carried->loss_scale);
+    return carried->step;
+  }
+  if (options_->save.empty() && options_->resume.empty())
+    throw sinew::Error(sinew::Code::InvalidArgument,
+                       "elastic: what is left of the ranks holds no whole step, and there are no checkpoints; expected "
+                       "--save DIR");
+  if (!options_->save.empty()) {
+    if (const auto newest = sp::latest_step(world_->communicator(), options_->save))
+      return load(options_->save, *newest);
+  }
+  return resume();
+}
+
+void Checkpoints::after(std::int64_t step) {
+  if (options_->save.empty()) return;
+  if (save_ && all_written()) end();
+  const std::int64_t done = step + 1;
+  if (done % options_->save_every != 0 && done != options_->steps) return;
+  end();
+  begin(done);
+}
+
+bool Checkpoints::finish() {
+  end();
+  return last_is_there_;
+}
+
+void Checkpoints::begin(std::int64_t steps_done) {
+  const sp::JobConfig& config = options_->job;
+  const sp::CheckpointMetadata metadata{
+      .step = steps_done,
+      .optimizer_steps = trainer_->held().front().optimizer.steps(),
+      .seed = config.seed,
+      .data_position = steps_done * config.global_batch,
+      .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
+      .configuration = to_string(options_->shape) + "\n" + sp::to_string(config),
+      .loss_scale = trainer_->scaling()};
+  saving_ = steps_done;
+  try {
+    save_.emplace(sp::CallGroup(world_->communicator()), options_->save, parts(sp::parts_to_save), metadata);
+  } catch (const sinew::Error& e) {
+    if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
+    complain(e.what());
+  }
+}
+
+void Checkpoints::end() {
+  if (!save_) return;
+  sp::AsyncSave save = std::move(*save_);
+  save_.reset();
+  try {
+    save.finish();
+    last_is_there_ = true;
+  } catch (const sinew::Error& e) {
+    if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
+    complain(e.what());
+  }
+}
+
+bool Checkpoints::all_written() {
+  std::array<std::int64_t, 1> written{save_->written() ? 1 : 0};
+  world_->communicator().all_reduce(written, sinew::ReduceOp::Min).get();
+  return written[0] == 1;
+}
+
+void Checkpoints::complain(const std::string& why) {
+  last_is_there_ = false;
+  if (world_->rank() == 0)
+    fmt::print(stderr, "gpt: there is no checkpoint of {} steps, training goes on: {}\n", saving_, why);
+}
+
+}  // namespace gpt

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/collectives/world.hpp>
+#include <sinew/parallel/checkpoint/carry.hpp>
+#include <sinew/parallel/checkpoint/save.hpp>
+#include <sinew/parallel/checkpoint/training_parts.hpp>
+
+#include "options.hpp"
+#include "trainer.hpp"
+
+namespace gpt {
+
+/// Saves while training goes on, and goes on from what was saved. A save that fails is said on rank 0, and training
+/// goes on without it.
+/// Thread: the World's. All calls are collective.
+class Checkpoints {
+ public:
+  Checkpoints(sinew::World& world, const Options& options, Trainer& trainer);
+
+  /// Restores the newest checkpoint of --resume; returns the step to begin with. 0 where there is none and --save names
+  /// the same directory.
+  /// Errors: InvalidArgument where there is none, or it is of another seed; as load_checkpoint.
+  std::int64_t resume();
+  /// When ranks have died: as many go on as are left, from what all of them hold, `before` under another layout, or
+  /// from the newest checkpoint of --save, then of --resume; returns the step to begin with. 0: there is none yet.
+  /// Errors: InvalidArgument where neither names a folder to look in; as load_checkpoint.
+  std::int64_t recover(Checkpoints* before);
+  /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
+  static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
+  /// Behind each step: begins a save where one is due, and ends one that is written.
+  void after(std::int64_t step);
+  /// Waits for the last save. Whether it is there, or none was asked for.
+  bool finish();
+
+ private:
+  /// Of this rank; `parts` stays as long as the state is used.
+  sp::HeldState held(std::vector<sp::CheckpointPart>& parts);
+  std::int64_t load(const std::string& folder, std::int64_t step);
+  /// Of each kind of parameters: as parts_to_save, parts_to_load or parts_to_carry; and biases of routers.
+  template <class PartsOf>
+  std::vector<sp::CheckpointPart> parts(const PartsOf& parts_of);
+  void begin(std::int64_t steps_done);
+  void end();
+  bool all_written();
+  void complain(const std::string& why);
+
+  sinew::World* world_;
+  const Options* options_;
+  Trainer* trainer_;
+  std::optional<sp::AsyncSave> save_;
+  std::int64_t saving_ = 0;  // steps done in it
+  bool last_is_there_ = true;
+};
+
+}  // namespace gpt

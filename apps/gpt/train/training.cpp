@@ -1,0 +1,122 @@
+#include "training.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/job/describe.hpp>
+#include <sinew/parallel/job/job.hpp>
+#include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/job/predicted_memory.hpp>
+#include <sinew/parallel/job/surviving_job.hpp>
+#include <sinew/tools/common/output_file.hpp>
+#include <sinew/tools/draw/curve.hpp>
+
+#include "plan.hpp"
+
+namespace gpt {
+namespace {
+
+int plan(const sinew::World& world, const Options& options) {
+  const int ranks = options.plan_ranks > 0 ? options.plan_ranks : world.size();
+  const sp::EngineFacts engine = engine_facts(options.shape);
+  sp::require_no_violations(ranks, options.job, engine);
+  say(world, sp::describe(ranks, options.job, engine) + "\n\n" + sp::row_table(ranks, options.job, engine));
+  return 0;
+}
+
+void require_elastic(const sinew::World& world, const Options& options) {
+  if (!options.save.empty() || sp::is_held_by_each(options.job)) return;
+  throw sinew::Error(sinew::Code::InvalidArgument,
+                     fmt::format("--elastic: of {} ranks by {} each holds a part, which can be lost with it; expected "
+                                 "--save DIR",
+                                 world.size(), sp::row_name(options.job)));
+}
+
+/// Every step where somebody watches or there are few, else some forty of them, the last one always.
+bool is_shown(const Options& options, std::int64_t step) {
+  const std::int64_t every = isatty(STDOUT_FILENO) != 0 ? 1 : std::max<std::int64_t>(options.steps / 40, 1);
+  return step % every == 0 || step + 1 == options.steps;
+}
+
+}  // namespace
+
+void say(const sinew::World& world, const std::string& text) {
+  if (world.rank() == 0) fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+Training::Training(sinew::World& world, Options options, const Text& text)
+    : world_(world),
+      options_(std::move(options)),
+      trainer_(world, options_, text),
+      checkpoints_(world, options_, trainer_) {
+  say(world_, sp::describe(world_.size(), options_.job, engine_facts(options_.shape)));
+}
+
+std::int64_t Training::recover(Training* before) {
+  first_ = checkpoints_.recover(before != nullptr ? &before->checkpoints_ : nullptr);
+  is_recovered_ = true;
+  if (before != nullptr) reports_ = before->reports_;
+  std::erase_if(reports_, [this](const StepReport& report) { return report.step >= first_; });
+  return first_;
+}
+
+void Training::begin() {
+  if (!options_.save.empty()) sp::require_folder_for_checkpoints(world_.communicator(), options_.save);
+  first_ = checkpoints_.resume();
+  if (first_ > 0) say(world_, fmt::format("going on with step {} from '{}'", first_, options_.resume));
+}
+
+void Training::steps() {
+  Metrics metrics(world_.rank() == 0 ? options_.metrics : "", first_);
+  for (std::int64_t step = first_; step < options_.steps; ++step) {
+    reports_.push_back(trainer_.step(step));
+    if (world_.rank() == 0) metrics.add(reports_.back());
+    if (is_shown(options_, step) || reports_.back().is_skipped) say(world_, line_of(reports_.back()));
+    checkpoints_.after(step);
+  }
+}
+
+void Training::say_memory() {
+  const auto held = static_cast<double>(trainer_.most_held());
+  const auto predicted = static_cast<double>(
+      sp::predict_memory(world_.size(), options_.job, engine_facts(options_.shape), trainer_.job().place()).total());
+  std::array<double, 2> most{held, held / predicted};  // of all ranks
+  world_.communicator().all_reduce(most, sinew::ReduceOp::Max).get();
+  say(world_, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", most[0] / (1 << 20),
+                          100 * most[1]));
+}
+
+int Training::run() {
+  if (world_.rank() == 0) plot_.emplace("--plot", options_.plot);
+  if (!is_recovered_) begin();
+  steps();
+  const bool saved = checkpoints_.finish();
+  if (first_ < options_.steps) say_memory();
+  if (!plot_ || !plot_->wanted() || reports_.empty()) return saved ? 0 : 1;
+  sinew::draw::Curve curve{fmt::format("loss of {} steps", options_.steps), "step", "nats per byte", "loss"};
+  for (const StepReport& r : reports_) curve.points.push_back({static_cast<double>(r.step), r.loss});
+  plot_->write(sinew::draw::draw_curve(curve));
+  return saved ? 0 : 1;
+}
+
+Text text_of(const Options& options) {
+  if (options.plan && options.data.empty()) return {"", {}};
+  return options.data.empty() ? licence_texts() : Text(options.data);
+}
+
+int run(sinew::World& world, const Options& options, const Text& text) {
+  if (options.plan) return plan(world, options);
+  if (options.elastic) require_elastic(world, options);
+  return options.elastic ? train_elastic(world, options, text) : Training(world, options, text).run();
+}
+
+}  // namespace gpt
