@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <sinew/core/numeric/largest_magnitude-inl.hpp>
 #include <sinew/core/numeric/reduce_sweep-inl.hpp>
 
 HWY_BEFORE_NAMESPACE();
@@ -157,23 +158,6 @@ struct Added : Values {
   }
   HWY_INLINE float one(std::size_t i) const { return load_bits<float>(a + i) + Values::load_one(i); }
 };
-
-/// The bits of the largest magnitude; a NaN's are above an infinity's, and those above any number's.
-HWY_NOINLINE std::int32_t largest_magnitude(const float* from, std::size_t count) {
-  const hn::ScalableTag<std::int32_t> d;
-  const hn::Rebind<float, decltype(d)> floats;
-  constexpr std::int32_t kMagnitude = 0x7fffffff;
-  const std::size_t step = hn::Lanes(d);
-  auto largest = hn::Zero(d);
-  std::size_t i = 0;
-  for (; i + step <= count; i += step) {
-    const auto bits = hn::BitCast(d, hn::LoadU(floats, from + i));
-    largest = hn::Max(largest, hn::And(bits, hn::Set(d, kMagnitude)));
-  }
-  std::int32_t most = hn::GetLane(hn::MaxOfLanes(d, largest));
-  for (; i < count; ++i) most = std::max(most, load_bits<std::int32_t>(from + i) & kMagnitude);
-  return most;
-}
 
 constexpr std::int32_t kInfinityBits = 0x7f800000;
 /// A little less than 1 / kLargest. So kLargest times the scale is never more than the largest magnitude, and never

@@ -15,6 +15,8 @@
 #include <hwy/highway.h>
 // clang-format on
 
+#include <sinew/core/numeric/largest_magnitude-inl.hpp>
+
 HWY_BEFORE_NAMESPACE();
 namespace sinew::parallel::HWY_NAMESPACE {
 
@@ -26,24 +28,6 @@ struct Int4Scale {
   std::uint16_t bits;  // bf16
   float value() const noexcept { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 };
-
-/// The bits of the largest magnitude. The bits of a NaN are above those of an infinity, which are above those of any
-/// number.
-std::int32_t largest_in(const float* from, std::size_t count) noexcept {
-  const hn::ScalableTag<std::int32_t> d;
-  const hn::Rebind<float, decltype(d)> floats;
-  constexpr std::int32_t kMagnitude = 0x7fffffff;
-  const std::size_t lanes = hn::Lanes(d);
-  auto largest = hn::Zero(d);
-  std::size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto bits = hn::BitCast(d, hn::LoadU(floats, from + i));
-    largest = hn::Max(largest, hn::And(bits, hn::Set(d, kMagnitude)));
-  }
-  std::int32_t most = hn::GetLane(hn::MaxOfLanes(d, largest));
-  for (; i < count; ++i) most = std::max(most, std::bit_cast<std::int32_t>(from[i]) & kMagnitude);
-  return most;
-}
 
 Int4Scale scale_for(std::int32_t largest) noexcept {
   constexpr std::int32_t kInfinityBits = 0x7f800000;
@@ -63,7 +47,7 @@ void encode_int4_here(const float* from, std::size_t count, std::byte* to) {
   for (std::size_t first = 0; first < count; first += kInt4Block) {
     const float* block = from + first;
     const std::size_t some = std::min(kInt4Block, count - first), half = (some + 1) / 2;
-    const std::int32_t largest = largest_in(block, some);
+    const std::int32_t largest = sinew::HWY_NAMESPACE::largest_magnitude(block, some);
     const Int4Scale scale = scale_for(largest);
     std::memcpy(to, &scale.bits, sizeof(scale.bits));
     to += sizeof(scale.bits);

@@ -66,7 +66,7 @@ std::vector<std::pair<std::string, Options>> models();
 std::vector<std::pair<std::string, Options>> models_to_draw_from();
 
 /// A layout of a model, drawn by a number. The rules admit it. Drawn are ranks, all axes, the schedule, ZeRO and
-/// replicas. Recomputation, the way to experts and the offload of activations are drawn, too.
+/// replicas. Recomputation, how tokens are sent to experts, and the offload of activations are drawn, too.
 struct Drawn {
   std::size_t model = 0;  ///< of models_to_draw_from()
   int ranks = 1;

@@ -19,6 +19,7 @@
 #include <support/worlds.hpp>
 
 #include "../support/small.hpp"
+#include "saved.hpp"
 #include "tensors.hpp"
 
 namespace sinew::parallel {
@@ -32,30 +33,16 @@ using sinew::test::require;
 using sinew::test::require_part;
 using sinew::test::ScratchFolder;
 using test::Lying;
+using test::names_in;
 using test::Parts;
 using test::parts_of_rank;
+using test::require_loads;
 using ::testing::ElementsAre;
 
 constexpr int kAsyncRanks[] = {1, 2, 3, 5, 8};
 
 void overwrite(const Parts& parts) {
   for (const CheckpointPart& part : parts.all) std::fill_n(part.buffer.data, part.buffer.bytes, std::byte{0xEE});
-}
-
-void require_step_loads(const std::string& folder, std::int64_t step) {
-  ASSERT_EQ(latest_step(folder), step);
-  on_threads(2, only("inproc"), [&](World& world) {
-    auto parts = parts_of_rank(Lying::Flat, world.rank(), 2, false);
-    const Loaded loaded = load_checkpoint(world.communicator(), step_folder(folder, step), parts.all);
-    require(parts.wrong_bytes() == 0 && loaded.metadata.step == step, "what was saved");
-  });
-}
-
-std::vector<std::string> entries_of(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
 }
 
 /// Other calls of a training, until the save has ended on this rank. No rank waits for it.
@@ -93,8 +80,8 @@ TEST(AsyncCheckpointer, SavesWhatWasThereWhenItBegan_WithoutACallThatWaits) {
       require(checkpointer.in_place() == 1, "in place");
       checkpointer.finish();  // of nothing
     });
-    require_step_loads(folder / "c", 1);
-    EXPECT_THAT(entries_of(folder / "c"), ElementsAre("step-000001"));
+    require_loads(folder / "c", 1);
+    EXPECT_THAT(names_in(folder / "c"), ElementsAre("step-000001"));
   }
 }
 
@@ -135,9 +122,9 @@ TEST(AsyncCheckpointer, ReplacesACheckpointOfTheSameStep) {
       checkpointer.finish();
     }
   });
-  require_step_loads(folder / "c", 1);
+  require_loads(folder / "c", 1);
   EXPECT_EQ(read_contents(step_folder(folder / "c", 1)).metadata.optimizer_steps, 8);
-  EXPECT_THAT(entries_of(folder / "c"), ElementsAre("step-000001"));
+  EXPECT_THAT(names_in(folder / "c"), ElementsAre("step-000001"));
 }
 
 TEST(AsyncCheckpointer, WaitsSkipsOrRefuses_WhileASaveIsInFlight) {
@@ -198,14 +185,14 @@ TEST(AsyncCheckpointer, SaysWhichRanksDiskIsFull_InTheNextCall_AndTheJobGoesOn) 
       for (const char* part : {"save of step 2 to ", ": rank 1 on ",
                                "rank-00001-of-00003.safetensors: after 1000000 bytes", "File too large"})
         require_part(said, part);
-      require(entries_of(folder / "c").size() == 1, "something is left");
+      require(names_in(folder / "c").size() == 1, "something is left");
       checkpointer.finish();  // a failure is thrown once
       world.communicator().barrier().get();
     }
     (void)checkpointer.save(parts.all, {.step = 4});
     checkpointer.finish();
   });
-  require_step_loads(folder / "c", 4);
+  require_loads(folder / "c", 4);
 }
 
 TEST(AsyncCheckpointer, SaysThatAFolderCannotBeMade) {
@@ -243,7 +230,7 @@ TEST(AsyncCheckpointer, RefusesWhatNoCheckpointHas_OnAllRanks_AndKeepsTheSaveInF
     require(checkpointer.save(parts.all, {.step = 2}), "goes on");
     checkpointer.finish();
   });
-  require_step_loads(folder / "c", 2);
+  require_loads(folder / "c", 2);
 }
 
 TEST(AsyncCheckpointer, RefusesOptionsThatDiffer) {
@@ -268,8 +255,8 @@ TEST(AsyncCheckpointer, LeavesWholeCheckpoints_WhenItEndsWithASaveInFlight) {
     (void)next.save(parts.all, {.step = 3});
     next.finish();
   });
-  require_step_loads(folder / "c", 3);
-  EXPECT_THAT(entries_of(folder / "c"), ElementsAre("step-000001", "step-000003"));
+  require_loads(folder / "c", 3);
+  EXPECT_THAT(names_in(folder / "c"), ElementsAre("step-000001", "step-000003"));
 }
 
 /// The owned parts may be changed as soon as finish_backward() has returned them.

@@ -18,6 +18,7 @@
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>
 
+#include "saved.hpp"
 #include "tensors.hpp"
 
 namespace sinew::parallel {
@@ -29,7 +30,9 @@ using sinew::test::only;
 using sinew::test::require;
 using sinew::test::ScratchFolder;
 using test::Lying;
+using test::names_in;
 using test::parts_of_rank;
+using test::require_loads;
 using ::testing::ElementsAre;
 
 constexpr int kRanks = 3;
@@ -39,22 +42,6 @@ void save(const std::string& folder, std::int64_t step, const SaveOptions& optio
     const auto parts = parts_of_rank(Lying::Rows, world.rank(), kRanks, true);
     save_checkpoint(world.communicator(), folder, parts.all, {.step = step}, options);
   });
-}
-
-void require_loads(const std::string& folder, std::int64_t step) {
-  ASSERT_EQ(latest_step(folder), step);
-  on_threads(2, only("inproc"), [&](World& world) {
-    auto parts = parts_of_rank(Lying::Flat, world.rank(), 2, false);
-    const Loaded loaded = load_checkpoint(world.communicator(), step_folder(folder, step), parts.all);
-    require(parts.wrong_bytes() == 0 && loaded.metadata.step == step, "what was saved");
-  });
-}
-
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
 }
 
 class Killed : public ::testing::TestWithParam<SaveStage> {};

@@ -252,22 +252,27 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, ZeroPpOnHosts, ::testing::ValuesIn(all_ho
                                   "_near_" + std::string(name_of(of.param.dtype));
                          });
 
+/// A step of eight ranks, whose gradients are summed in f32: the means are off by less than the bound of their codings.
+void require_means(OnHosts& job, const World& world, double bound) {
+  job.forward(nothing);
+  job.backward(nothing, [&](std::int32_t p, std::int64_t k) { return gradient_value(world.rank(), p, k); });
+  for (const OwnedPart& part : job.data->finish_backward()) {
+    for (std::int64_t k = part.first; k < part.last; ++k) {
+      double exact = 0;
+      for (int r = 0; r < 8; ++r) exact += gradient_value(r, part.parameter, k) / 8;
+      const float found = reinterpret_cast<const float*>(part.gradient.data)[k - part.first];
+      require(std::abs(static_cast<double>(found) - exact) < bound, "within the bound of the codings");
+    }
+  }
+  job.data->updated();
+}
+
 /// The copies of hsdp sum what its shards have summed.
 TEST(ZeroPp, SumsOverTheCopiesOfHsdp) {
   Way way{.weights = true, .gradients = true, .in_two_stages = false};
   on_threads(8, only("inproc"), [&](World& world) {
     OnHosts job(world, 4, way, "hsdp");
-    job.forward(nothing);
-    job.backward(nothing, [&](std::int32_t p, std::int64_t k) { return gradient_value(world.rank(), p, k); });
-    for (const OwnedPart& part : job.data->finish_backward()) {
-      for (std::int64_t k = part.first; k < part.last; ++k) {
-        double exact = 0;
-        for (int r = 0; r < 8; ++r) exact += gradient_value(r, part.parameter, k) / 8;
-        const float found = reinterpret_cast<const float*>(part.gradient.data)[k - part.first];
-        require(std::abs(static_cast<double>(found) - exact) < 1 / 13.8, "within the bound of one coding");
-      }
-    }
-    job.data->updated();
+    require_means(job, world, 1 / 13.8);  // one coding
   });
 }
 
@@ -277,17 +282,7 @@ TEST(ZeroPp, SumsGradientsOfAnotherDType) {
   way.gradient = DType::F32;
   on_threads(8, only("inproc"), [&](World& world) {
     OnHosts job(world, 4, way);
-    job.forward(nothing);
-    job.backward(nothing, [&](std::int32_t p, std::int64_t k) { return gradient_value(world.rank(), p, k); });
-    for (const OwnedPart& part : job.data->finish_backward()) {
-      for (std::int64_t k = part.first; k < part.last; ++k) {
-        double exact = 0;
-        for (int r = 0; r < 8; ++r) exact += gradient_value(r, part.parameter, k) / 8;
-        const float found = reinterpret_cast<const float*>(part.gradient.data)[k - part.first];
-        require(std::abs(static_cast<double>(found) - exact) < 2.1 / 13.8, "within the bound of two codings");
-      }
-    }
-    job.data->updated();
+    require_means(job, world, 2.1 / 13.8);  // two codings
   });
 }
 
