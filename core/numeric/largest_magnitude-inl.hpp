@@ -1,4 +1,4 @@
-// The largest magnitude of a block, which its scale is made of. Included once per instruction set, after hwy/highway.h.
+// The largest magnitude of a block, which its scale is made of. Included once per instruction set.
 #if defined(SINEW_CORE_LARGEST_MAGNITUDE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINEW_CORE_LARGEST_MAGNITUDE_INL
 #undef SINEW_CORE_LARGEST_MAGNITUDE_INL
@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace sinew {

@@ -1,4 +1,4 @@
-// How elements are loaded for arithmetic and stored again; included once per instruction set, after hwy/highway.h.
+// How elements are loaded for arithmetic and stored again. Included once per instruction set.
 #if defined(SINEW_CORE_REDUCE_CODECS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINEW_CORE_REDUCE_CODECS_INL
 #undef SINEW_CORE_REDUCE_CODECS_INL
@@ -10,6 +10,8 @@
 #include <cstring>
 #include <limits>
 #include <type_traits>
+
+#include <hwy/highway.h>
 
 #include <sinew/core/float_formats.hpp>
 

@@ -1,4 +1,4 @@
-// The operators on vectors and on single elements; included once per instruction set, after hwy/highway.h.
+// The operators on vectors and on single elements. Included once per instruction set.
 #if defined(SINEW_CORE_REDUCE_OPS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINEW_CORE_REDUCE_OPS_INL
 #undef SINEW_CORE_REDUCE_OPS_INL
@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+
+#include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
 namespace sinew {

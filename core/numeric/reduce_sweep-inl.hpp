@@ -1,5 +1,4 @@
-// One loop for all kernels: any count, any alignment, dst equal to a source or apart; included once per instruction
-// set.
+// One loop for all kernels: any count, any alignment, dst equal to a source or apart. Included once per instruction set.
 #if defined(SINEW_CORE_REDUCE_SWEEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINEW_CORE_REDUCE_SWEEP_INL
 #undef SINEW_CORE_REDUCE_SWEEP_INL
@@ -9,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include <hwy/highway.h>
 
 #include <sinew/core/numeric/reduce_codecs-inl.hpp>
 #include <sinew/core/numeric/reduce_kernels.hpp>

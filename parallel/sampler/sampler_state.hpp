@@ -10,6 +10,9 @@
 
 namespace sinew::parallel {
 
+/// The most samples that a dataset or a global batch may have.
+inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 62;
+
 /// The progress of a training through its samples, as checkpoints keep it. It does not depend on the ranks: any number
 /// of them goes on with the same samples in the same order.
 struct SamplerState {
