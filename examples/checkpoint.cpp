@@ -2,14 +2,13 @@
 // steps while the next ones run. Start it again, with more ranks or fewer: it goes on where the last checkpoint was.
 // Try: sinew-run -n 4 build/release/bin/checkpoint_example /tmp/numbers 25; sinew-run -n 3 ... /tmp/numbers 40
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/parallel/checkpoint/async_checkpointer.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
-#include <sinew/parallel/checkpoint/save.hpp>
 
 #include "usage.hpp"
 
@@ -39,16 +38,14 @@ int main(int argc, char** argv) try {
     step = static_cast<int>(loaded.metadata.step);
     if (world.rank() == 0) std::printf("step %d: from a checkpoint of %s\n", step, loaded.metadata.layout.c_str());
   }
-  std::optional<sp::AsyncSave> save;
+  sp::AsyncCheckpointer checkpointer(world.communicator(), folder);
   while (step < steps) {
     ++step;
+    checkpointer.finish_copy();  // of a save, before the numbers change
     for (std::size_t i = 0; i < mine.size(); ++i) mine[i] += static_cast<double>((first + static_cast<int>(i)) % 7);
-    if (step % 10 != 0) continue;
-    if (save) save->finish();  // one at a time
-    save.emplace(world.communicator(), folder, parts,
-                 sp::CheckpointMetadata{.step = step, .layout = std::to_string(world.size()) + " ranks"});
+    if (step % 10 == 0) checkpointer.save(parts, {.step = step, .layout = std::to_string(world.size()) + " ranks"});
   }
-  if (save) save->finish();
+  checkpointer.finish();
 
   double sum = 0;
   for (const double x : mine) sum += x;

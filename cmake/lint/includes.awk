@@ -32,13 +32,13 @@ BEGIN {
   header = $0; sub(/^[^"<]*["<]/, "", header); sub(/[">].*/, "", header)
   if (!quoted && is_system(header)) next
   if (quoted && FILENAME ~ /^(tools|tests|bench|examples|apps|python)\// && lies_beside(FILENAME, header)) next   # programs have no include root
-  found = 0
+  found = 0  # -inl.hpp: a part of sources, which they include once per instruction set
   why = ""
   for (i = 1; i <= rows && found < 2; ++i) {
     if (header !~ pattern[i]) continue
     found = 1
     if (!is_in(FILENAME, places[i])) why = "may be included only by: " places[i]
-    else if (kind[i] == "cpp" && FILENAME ~ /\.hpp$/) why = "belongs into a .cpp file: it is heavy, or a third party's name in a header"
+    else if (kind[i] == "cpp" && FILENAME ~ /\.hpp$/ && FILENAME !~ /-inl\.hpp$/) why = "belongs into a .cpp file: it is heavy, or a third party's name in a header"
     else found = 2
   }
   if (found == 1) complain(why)

@@ -1,4 +1,5 @@
-// One loop for all kernels: any count, any alignment, dst equal to a source or apart. Included once per instruction set.
+// One loop for all kernels: any count, any alignment, dst equal to a source or apart.
+// Included once per instruction set.
 #if defined(SINEW_CORE_REDUCE_SWEEP_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef SINEW_CORE_REDUCE_SWEEP_INL
 #undef SINEW_CORE_REDUCE_SWEEP_INL
@@ -61,7 +62,7 @@ struct Many {
   }
 };
 
-/// What Codec::store takes for the elements from i on.
+/// The vector that Codec::store takes for the elements from i on.
 template <class Codec, class D, class Input>
 HWY_INLINE hn::Vec<D> result_at(D d, const Input& in, std::size_t i) {
   if constexpr (requires { Codec::result_at(d, in, i); }) {

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 
@@ -27,17 +26,16 @@ enum class SaveStage : std::uint8_t {
 };
 
 struct SaveOptions {
-  /// Called when a stage is reached. For Written a thread of the save calls it. For other stages it is called on rank 0
-  /// only.
-  /// Errors: if it throws, the World ends (Communicator::abort_world_by_exception), and the call that reached the stage
-  ///         throws the same exception. For Written that call is finish().
+  /// Called when a stage is reached: Written on each rank, the other stages on rank 0.
+  /// Errors: if it throws, the World ends (Communicator::abort_world_by_exception), and save_checkpoint() throws the
+  ///         same exception.
   std::function<void(SaveStage)> reached{};
 };
 
 /// Saves what all ranks hold as `folder`/step-000123: a file for each rank, and index.json (docs/checkpoints.md).
-/// Elements that several ranks hold are written once. All ranks return when the checkpoint is in place. Until then the
-/// earlier checkpoints stay intact, whatever ends the job. Only one save at a time may go to a folder. The hosts of all
-/// ranks share the folder.
+/// Elements that several ranks hold are written once. All ranks return when the checkpoint is in place. An
+/// AsyncCheckpointer saves while training goes on. Until the checkpoint is in place the earlier ones stay intact,
+/// whatever ends the job. Only one save at a time may go to a folder. The hosts of all ranks share the folder.
 /// Shape:  parts of one name agree in shape and element type, and together have all elements of the item. Different
 ///         parts have no element in common, with one exception: ranks that all hold a box may cut it differently, if
 ///         equally many of them have each element.
@@ -47,31 +45,5 @@ struct SaveOptions {
 /// Cost:   every rank writes about equally many bytes, once, and waits for the disk.
 SINEW_API void save_checkpoint(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
                                const CheckpointMetadata& metadata, const SaveOptions& options = {});
-
-/// A save that goes on while training continues. The constructor returns when it has copied what this rank will write.
-/// A thread writes the copy. finish(), called by all ranks, puts the checkpoint in place.
-/// Lifetime: the buffers of the parts may change when the constructor has returned. The communicator outlives the save.
-///           A save that is destroyed without finish() leaves no checkpoint.
-/// Errors:   as save_checkpoint: for parts and metadata from the constructor, for writing from finish().
-/// Cost:     memory for the copy.
-class SINEW_API AsyncSave {
- public:
-  AsyncSave(CallGroup all, const std::string& folder, std::span<const CheckpointPart> parts,
-            const CheckpointMetadata& metadata, const SaveOptions& options = {});
-  AsyncSave(AsyncSave&&) noexcept;
-  AsyncSave& operator=(AsyncSave&&) noexcept;
-  ~AsyncSave();
-
-  /// Returns whether this rank's part has been written, or has failed to be. finish() then waits for other ranks only.
-  bool written() const noexcept;
-  /// Call it once. Collective.
-  void finish();
-
- private:
-  friend void save_checkpoint(CallGroup, const std::string&, std::span<const CheckpointPart>, const CheckpointMetadata&,
-                              const SaveOptions&);
-  struct State;
-  std::unique_ptr<State> state_;
-};
 
 }  // namespace sinew::parallel

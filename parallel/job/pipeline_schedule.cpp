@@ -96,16 +96,4 @@ bool has_late_weights(const PipelineSchedule& schedule) noexcept {
   return has_any(schedule, [](const Action& action) { return action.kind == ActionKind::WeightGradient; });
 }
 
-std::vector<std::int32_t> most_live(const PipelineSchedule& schedule) {
-  std::vector<std::int32_t> now(schedule.rank_of.size()), most(now);
-  for (const std::vector<Action>& of_rank : schedule.actions) {
-    for (const Action& action : of_rank) {
-      const auto s = static_cast<std::size_t>(action.stage);
-      if (action.kind == ActionKind::Forward) most[s] = std::max(most[s], ++now[s]);
-      if (action.kind == ActionKind::Backward || action.kind == ActionKind::WeightGradient) --now[s];
-    }
-  }
-  return most;
-}
-
 }  // namespace sinew::parallel

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/job/job_config.hpp>
@@ -33,9 +32,5 @@ SINEW_API PipelineSchedule schedule_of(const JobConfig& config);
 
 /// Returns whether gradients of weights are computed separately from those of inputs.
 SINEW_API bool has_late_weights(const PipelineSchedule& schedule) noexcept;
-
-/// For each stage, the most microbatches whose activations are kept at a time. They count from the forward pass to the
-/// last of the gradients, even if some of them are computed again.
-SINEW_API std::vector<std::int32_t> most_live(const PipelineSchedule& schedule);
 
 }  // namespace sinew::parallel

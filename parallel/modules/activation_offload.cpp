@@ -178,12 +178,6 @@ void ActivationQueue<T>::bring_back(Pass<T>& pass, Moved& moved, Kept<T>& kept) 
 }
 
 template <class T>
-std::size_t Offloaded<T>::stored_bytes() const {
-  const auto input = static_cast<std::size_t>(module_->needs_input() ? in_elements() : 0);
-  return module_->kept_bytes() + input * sizeof(T);
-}
-
-template <class T>
 void Offloaded<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.parts.resize(1);
   module_->forward(pass, x, kept.parts[0], out);

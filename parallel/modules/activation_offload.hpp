@@ -98,8 +98,14 @@ class SINEW_API Offloaded final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
+  ArrayCounts forward_arrays(bool keeps) const override {
+    return most_of(module_->forward_arrays(keeps), keeps ? stored_arrays() : ArrayCounts());
+  }
+  ArrayCounts backward_arrays() const override { return input_array() + module_->backward_arrays(); }
+  ArrayCounts deferred_arrays() const override { return stored_arrays() + module_->deferred_arrays(); }
+  ArrayCounts first_half_arrays() const override { return input_array() + module_->first_half_arrays(); }
   /// Bytes that a forward pass leaves in the store.
-  std::size_t stored_bytes() const;
+  std::size_t stored_bytes() const { return static_cast<std::size_t>(stored_arrays().elements()) * sizeof(T); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return false; }
   void declare(ParameterList& list) override { module_->declare(list); }
@@ -110,6 +116,8 @@ class SINEW_API Offloaded final : public Module<T> {
 
  private:
   const T* bring_back(Pass<T>& pass, Kept<T>& kept);
+  ArrayCounts input_array() const { return {module_->needs_input() ? in_elements() : 0}; }
+  ArrayCounts stored_arrays() const { return input_array() + module_->kept_arrays(); }
 
   ModulePtr<T> module_;
   std::shared_ptr<ActivationQueue<T>> queue_;

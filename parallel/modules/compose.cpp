@@ -36,33 +36,80 @@ std::vector<bool> Sequence<T>::kept_outputs() const {
 }
 
 template <class T>
-std::size_t Sequence<T>::kept_bytes() const {
+ArrayCounts Sequence<T>::kept_arrays() const {
   const std::vector<bool> kept = kept_outputs();
-  std::size_t sum = modules_.back()->kept_bytes();
-  for (std::size_t i = 0; i < kept.size(); ++i)
-    sum += modules_[i]->kept_bytes() + (kept[i] ? bytes_of(modules_[i]->out_elements()) : 0);
-  return sum;
-}
-
-template <class T>
-std::size_t Sequence<T>::deferred_bytes() const {
-  std::size_t sum = 0;
-  for (const ModulePtr<T>& module : modules_) {
-    sum += module->deferred_bytes();
-    if (module != modules_.front()) sum += bytes_of(module->in_elements());
+  ArrayCounts all = modules_.back()->kept_arrays();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    all += modules_[i]->kept_arrays();
+    if (kept[i]) all += output_array(i);
   }
-  return sum;
+  return all;
 }
 
 template <class T>
-std::size_t Sequence<T>::room_bytes() const {
-  const std::vector<bool> kept = kept_outputs();
-  std::size_t most = 0;
+ArrayCounts Sequence<T>::deferred_arrays() const {
+  ArrayCounts all;
   for (std::size_t i = 0; i < modules_.size(); ++i) {
-    std::size_t here = modules_[i]->room_bytes();  // with gradients of what it takes and of what it makes
-    if (i > 0) here += bytes_of(modules_[i]->in_elements()) * (modules_[i]->needs_input() && !kept[i - 1] ? 2 : 1);
-    if (i + 1 < modules_.size()) here += bytes_of(modules_[i]->out_elements());
-    most = std::max(most, here);
+    all += modules_[i]->deferred_arrays();
+    if (i > 0) all += output_array(i - 1);  // its gradient
+  }
+  return all;
+}
+
+/// As forward() takes arrays and gives them back.
+template <class T>
+ArrayCounts Sequence<T>::forward_arrays(bool keeps) const {
+  const std::vector<bool> stays = kept_outputs();
+  ArrayCounts here, most;
+  for (std::size_t i = 0; i < modules_.size(); ++i) {
+    if (i + 1 < modules_.size()) here += output_array(i);
+    most.raise_to(here + modules_[i]->forward_arrays(keeps));
+    if (keeps) here += modules_[i]->kept_arrays();
+    if (i > 0 && !(keeps && stays[i - 1])) here -= output_array(i - 1);
+  }
+  return most;
+}
+
+/// Adds the outputs that input_of() makes again for module i.
+template <class T>
+void Sequence<T>::add_remade(std::size_t i, std::vector<bool>& there, ArrayCounts& here) const {
+  if (!modules_[i]->needs_input()) return;
+  for (std::size_t j = i; j > 0 && !there[j - 1]; --j) {
+    here += output_array(j - 1);
+    there[j - 1] = true;
+  }
+}
+
+/// As backward() takes arrays and gives them back.
+template <class T>
+ArrayCounts Sequence<T>::backward_arrays() const {
+  std::vector<bool> there = kept_outputs();
+  ArrayCounts here = kept_arrays(), most;
+  for (std::size_t i = modules_.size(); i-- > 0;) {
+    const Module<T>& module = *modules_[i];
+    add_remade(i, there, here);
+    if (i > 0) here += output_array(i - 1);  // the gradient below
+    here -= module.kept_arrays();
+    most.raise_to(here + module.backward_arrays());
+    if (i + 1 < modules_.size()) here -= output_array(i);  // the gradient above
+    if (i > 0 && there[i - 1]) here -= output_array(i - 1);
+  }
+  return most;
+}
+
+/// As input_gradient() takes arrays and gives them back.
+template <class T>
+ArrayCounts Sequence<T>::first_half_arrays() const {
+  const std::vector<bool> stays = kept_outputs();
+  std::vector<bool> there = stays;
+  ArrayCounts here = kept_arrays(), most;
+  for (std::size_t i = modules_.size(); i-- > 0;) {
+    const Module<T>& module = *modules_[i];
+    add_remade(i, there, here);
+    if (i > 0) here += output_array(i - 1);  // its gradient
+    most.raise_to(here - module.kept_arrays() + module.first_half_arrays());
+    here += module.deferred_arrays();
+    if (i > 0 && there[i - 1] && !stays[i - 1]) here -= output_array(i - 1);
   }
   return most;
 }

@@ -24,9 +24,11 @@ class SINEW_API Sequence final : public Module<T> {
 
   std::int64_t in_elements() const override { return modules_.front()->in_elements(); }
   std::int64_t out_elements() const override { return modules_.back()->out_elements(); }
-  std::size_t kept_bytes() const override;
-  std::size_t deferred_bytes() const override;
-  std::size_t room_bytes() const override;
+  ArrayCounts kept_arrays() const override;
+  ArrayCounts deferred_arrays() const override;
+  ArrayCounts forward_arrays(bool keeps) const override;
+  ArrayCounts backward_arrays() const override;
+  ArrayCounts first_half_arrays() const override;
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override {
     for (ModulePtr<T>& module : modules_) f(module);
   }
@@ -41,8 +43,9 @@ class SINEW_API Sequence final : public Module<T> {
   void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
 
  private:
-  static std::size_t bytes_of(std::int64_t elements) noexcept { return static_cast<std::size_t>(elements) * sizeof(T); }
+  ArrayCounts output_array(std::size_t i) const { return {modules_[i]->out_elements()}; }
   std::vector<bool> kept_outputs() const;
+  void add_remade(std::size_t i, std::vector<bool>& there, ArrayCounts& here) const;
   const T* output(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i);
   const T* input_of(Pass<T>& pass, const T* x, Kept<T>& kept, std::size_t i);
 
@@ -59,9 +62,11 @@ class SINEW_API Residual final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
-  std::size_t kept_bytes() const override { return module_->kept_bytes(); }
-  std::size_t deferred_bytes() const override { return module_->deferred_bytes(); }
-  std::size_t room_bytes() const override { return module_->room_bytes(); }
+  ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
+  ArrayCounts deferred_arrays() const override { return module_->deferred_arrays(); }
+  ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
+  ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
+  ArrayCounts first_half_arrays() const override { return module_->first_half_arrays(); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return module_->needs_input(); }
   bool can_remake() const override { return module_->can_remake(); }
@@ -89,8 +94,10 @@ class SINEW_API Recomputed final : public Module<T> {
   std::string_view name() const override { return module_->name(); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   /// Between both halves of a backward pass all activations are there again.
-  std::size_t deferred_bytes() const override { return module_->kept_bytes() + module_->deferred_bytes(); }
-  std::size_t room_bytes() const override { return module_->kept_bytes() + module_->room_bytes(); }
+  ArrayCounts deferred_arrays() const override { return module_->kept_arrays() + module_->deferred_arrays(); }
+  ArrayCounts forward_arrays(bool /*keeps*/) const override { return module_->forward_arrays(false); }
+  ArrayCounts backward_arrays() const override { return most_of(made_again(), module_->backward_arrays()); }
+  ArrayCounts first_half_arrays() const override { return most_of(made_again(), module_->first_half_arrays()); }
   void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -99,6 +106,8 @@ class SINEW_API Recomputed final : public Module<T> {
 
  private:
   void make_again(Pass<T>& pass, const T* x, Kept<T>& kept);
+  /// The most arrays that make_again() has at a time.
+  ArrayCounts made_again() const { return ArrayCounts{out_elements()} + module_->forward_arrays(true); }
 
   ModulePtr<T> module_;
 };
@@ -112,9 +121,11 @@ class SINEW_API Unit final : public Module<T> {
 
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
-  std::size_t kept_bytes() const override { return module_->kept_bytes(); }
-  std::size_t deferred_bytes() const override { return module_->deferred_bytes(); }
-  std::size_t room_bytes() const override { return module_->room_bytes(); }
+  ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
+  ArrayCounts deferred_arrays() const override { return module_->deferred_arrays(); }
+  ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
+  ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
+  ArrayCounts first_half_arrays() const override { return module_->first_half_arrays(); }
   std::string_view name() const override { return name_; }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return module_->needs_input(); }

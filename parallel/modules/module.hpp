@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/modules/array_counts.hpp>
 #include <sinew/parallel/modules/array_pool.hpp>
 #include <sinew/parallel/modules/parameter_list.hpp>
 #include <sinew/parallel/modules/pass.hpp>
@@ -55,13 +56,23 @@ class Module {
 
   virtual std::int64_t in_elements() const = 0;
   virtual std::int64_t out_elements() const = 0;
-  /// Kept::bytes() after a forward pass, for planning memory before there is any. A module that keeps arrays overrides
-  /// this. Experts keep a number of rows that the router decides; they answer for tokens that are spread evenly.
-  virtual std::size_t kept_bytes() const { return 0; }
-  /// Bytes of Kept::gradients, those of the parts included, between both halves of a backward pass.
-  virtual std::size_t deferred_bytes() const { return 0; }
-  /// The most bytes that a pass takes from its pool at a time, beside what is kept. Vectors of a row may be left out.
-  virtual std::size_t room_bytes() const { return 0; }
+
+  // The five functions below plan memory before there is any. They count the arrays that the module and its parts have
+  // from the pass's pool. Those for parameters of another dtype than T are left out, and small ones may be, too.
+  /// The arrays of Kept after a forward pass. Experts keep a number of rows that the router decides. They answer for
+  /// tokens that are spread evenly.
+  virtual ArrayCounts kept_arrays() const { return {}; }
+  /// Kept::gradients between both halves of a backward pass, and arrays that were made again for the second half.
+  virtual ArrayCounts deferred_arrays() const { return {}; }
+  /// The most arrays that there are at a time in a forward pass. keeps: Pass::keeps.
+  virtual ArrayCounts forward_arrays(bool /*keeps*/) const { return kept_arrays(); }
+  /// The same in a backward pass, at whose beginning there are the kept arrays.
+  virtual ArrayCounts backward_arrays() const { return kept_arrays() + deferred_arrays(); }
+  /// The same in the first half of a backward pass, after which there are the kept and the deferred arrays.
+  virtual ArrayCounts first_half_arrays() const { return backward_arrays(); }
+  /// Kept::bytes() after a forward pass.
+  std::size_t kept_bytes() const { return static_cast<std::size_t>(kept_arrays().elements()) * sizeof(T); }
+
   /// Adds the module's parameters to the list, and keeps their numbers. Called once, before any pass.
   virtual void declare(ParameterList& list) = 0;
 

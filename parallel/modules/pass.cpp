@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
@@ -13,6 +18,21 @@ void require_floats(DType dtype, const std::string& path) {
   if (dtype == DType::F64 || dtype == DType::F32 || dtype == DType::BF16 || dtype == DType::F16) return;
   throw Error(Code::InvalidArgument,
               fmt::format("modules: parameter '{}' is of {}, expected f64, f32, bf16 or f16", path, name_of(dtype)));
+}
+
+/// sums += added, element by element, where sums are of a narrower dtype. It needs no array for the wide sums.
+template <class T>
+void add_narrow(std::byte* sums, DType dtype, const T* added, const T* end) {
+  std::array<T, 1024> wide;
+  auto* const bytes = reinterpret_cast<std::byte*>(wide.data());
+  while (added != end) {
+    const std::ptrdiff_t n = std::min<std::ptrdiff_t>(end - added, std::ssize(wide));
+    convert(sums, dtype, bytes, kDTypeOf<T>, n);
+    kernels::add(wide.data(), added, static_cast<std::size_t>(n));
+    convert(bytes, kDTypeOf<T>, sums, dtype, n);
+    sums += static_cast<std::size_t>(n) * size_of(dtype);
+    added += n;
+  }
 }
 
 }  // namespace
@@ -58,11 +78,7 @@ void Pass<T>::add_gradient(std::int32_t parameter, const std::function<void(T*, 
     for (std::size_t i = 0; i < added.size(); ++i) sums[i] += double{added.data()[i]};
     return;
   }
-  const PooledArray<T> sums = take(record.elements);
-  auto* const bytes = reinterpret_cast<std::byte*>(sums.data());
-  convert(buffer.data, dtype, bytes, kDTypeOf<T>, record.elements);
-  kernels::add(sums.data(), added.data(), sums.size());
-  convert(bytes, kDTypeOf<T>, buffer.data, dtype, record.elements);
+  add_narrow<T>(buffer.data, dtype, added.begin(), added.end());
 }
 
 template class Pass<float>;

@@ -1,6 +1,5 @@
 #include "checkpoints.hpp"
 
-#include <array>
 #include <cstdio>
 #include <utility>
 
@@ -98,16 +97,14 @@ std::int64_t Checkpoints::recover(Checkpoints* before) {
 
 void Checkpoints::after(std::int64_t step) {
   if (options_->save.empty()) return;
-  if (save_ && all_written()) end();
+  if (saves_) saves_->poll();
   const std::int64_t done = step + 1;
-  if (done % options_->save_every != 0 && done != options_->steps) return;
-  end();
-  begin(done);
+  if (done % options_->save_every == 0 || done == options_->steps) begin(done);
 }
 
 bool Checkpoints::finish() {
-  end();
-  return last_is_there_;
+  if (saves_) or_complain([&] { saves_->finish(); });
+  return !saves_ || saves_->in_place() == saving_;
 }
 
 void Checkpoints::begin(std::int64_t steps_done) {
@@ -120,38 +117,24 @@ void Checkpoints::begin(std::int64_t steps_done) {
       .layout = fmt::format("{}, {}", trainer_->job().mesh().shape().to_string(), sp::row_name(config)),
       .configuration = to_string(options_->shape) + "\n" + sp::to_string(config),
       .loss_scale = trainer_->scaling()};
+  finish();
+  if (!saves_) {
+    saves_.emplace(sp::CallGroup(world_->communicator()), options_->save);
+    for (Trainer::Held& held : trainer_->held()) saves_->follow(*held.data);
+  }
   saving_ = steps_done;
+  or_complain([&] { saves_->save(parts(sp::parts_to_save), metadata); });
+}
+
+template <class Call>
+void Checkpoints::or_complain(const Call& call) {
   try {
-    save_.emplace(sp::CallGroup(world_->communicator()), options_->save, parts(sp::parts_to_save), metadata);
+    call();
   } catch (const sinew::Error& e) {
     if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
-    complain(e.what());
+    if (world_->rank() == 0)
+      fmt::print(stderr, "gpt: there is no checkpoint of {} steps, training goes on: {}\n", saving_, e.what());
   }
-}
-
-void Checkpoints::end() {
-  if (!save_) return;
-  sp::AsyncSave save = std::move(*save_);
-  save_.reset();
-  try {
-    save.finish();
-    last_is_there_ = true;
-  } catch (const sinew::Error& e) {
-    if (e.code() != sinew::Code::System && e.code() != sinew::Code::Unavailable) throw;
-    complain(e.what());
-  }
-}
-
-bool Checkpoints::all_written() {
-  std::array<std::int64_t, 1> written{save_->written() ? 1 : 0};
-  world_->communicator().all_reduce(written, sinew::ReduceOp::Min).get();
-  return written[0] == 1;
-}
-
-void Checkpoints::complain(const std::string& why) {
-  last_is_there_ = false;
-  if (world_->rank() == 0)
-    fmt::print(stderr, "gpt: there is no checkpoint of {} steps, training goes on: {}\n", saving_, why);
 }
 
 }  // namespace gpt

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
+#include <sinew/parallel/checkpoint/async_checkpointer.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
-#include <sinew/parallel/checkpoint/save.hpp>
 #include <sinew/parallel/checkpoint/training_parts.hpp>
 
 #include "options.hpp"
@@ -32,7 +32,7 @@ class Checkpoints {
   std::int64_t recover(Checkpoints* before);
   /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
   static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
-  /// Behind each step: begins a save where one is due, and ends one that is written.
+  /// After each step: begins a save if one is due, and moves one in flight on.
   void after(std::int64_t step);
   /// Waits for the last save. Whether it is there, or none was asked for.
   bool finish();
@@ -45,16 +45,15 @@ class Checkpoints {
   template <class PartsOf>
   std::vector<sp::CheckpointPart> parts(const PartsOf& parts_of);
   void begin(std::int64_t steps_done);
-  void end();
-  bool all_written();
-  void complain(const std::string& why);
+  /// Says on rank 0 that the last save has failed, if the call throws that.
+  template <class Call>
+  void or_complain(const Call& call);
 
   sinew::World* world_;
   const Options* options_;
   Trainer* trainer_;
-  std::optional<sp::AsyncSave> save_;
-  std::int64_t saving_ = 0;  // steps done in it
-  bool last_is_there_ = true;
+  std::optional<sp::AsyncCheckpointer> saves_;  // from the first save on
+  std::int64_t saving_ = 0;                     // the steps done in the last one
 };
 
 }  // namespace gpt

@@ -94,6 +94,8 @@ class EngineOf final : public Engine {
            (model_ ? model_->held_bytes() : pipelined_->held_bytes());
   }
 
+  std::string explain() const override { return pipelined_ ? "\n" + pipelined_->runner().explain() : ""; }
+
  private:
   ModelServices services_of(const Options& options, sp::RouterStates& routers) {
     ModelServices all{.routers = &routers, .faults = options.overflow_at.empty() ? nullptr : &faults_};

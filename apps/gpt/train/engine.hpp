@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <sinew/parallel/common/blas.hpp>
@@ -44,6 +45,8 @@ class Engine {
   virtual double take_waited_s() = 0;
   /// Bytes of activations, and of whatever else passes use.
   virtual std::size_t held_bytes() const = 0;
+  /// Lists what the optimizer of exchanges did to the graph of a pipeline. Empty without one.
+  virtual std::string explain() const = 0;
 };
 
 /// Lifetime: ends before job, routers and blas. options are those of the job.

@@ -263,6 +263,7 @@ Options read_options(int argc, char** argv) {
   add_files(app, o);
   app.option_defaults()->group("Options");
   app.add_flag("--plan", o.plan, "Say what would be made and what memory a rank would take under each row, and end");
+  app.add_flag("--explain", o.explain, "Say which exchanges were removed, merged and moved before the first step");
   app.add_option("--plan-ranks", o.plan_ranks, "For so many ranks; 0: those that there are")
       ->transform(sinew::tools::whole_number(0, 1000000));
   app.set_config("--config", "", "A file of these options, a line each: zero = 3")->type_name("FILE");

@@ -57,6 +57,8 @@ class Trainer {
 
   /// The most bytes that this rank has held: parameters, gradients, optimizer state, exchanges in flight, activations.
   std::size_t most_held() noexcept;
+  /// Lists what the optimizer of exchanges did to the graphs of a step, with bytes and seconds.
+  std::string explain() { return job_.explain() + engine_->explain(); }
 
   sp::Job& job() noexcept { return job_; }
   /// Parameters of one kind, and their optimizer.

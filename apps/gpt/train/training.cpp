@@ -59,6 +59,7 @@ Training::Training(sinew::World& world, Options options, const Text& text)
       trainer_(world, options_, text),
       checkpoints_(world, options_, trainer_) {
   say(world_, sp::describe(world_.size(), options_.job, engine_facts(options_.shape)));
+  if (options_.explain) say(world_, "\n" + trainer_.explain());
 }
 
 std::int64_t Training::recover(Training* before) {

@@ -188,13 +188,22 @@ Projections<U> AttentionModule<T>::projections(U* qkv) const noexcept {
 }
 
 template <class T>
+ArrayCounts AttentionModule<T>::backward_arrays() const {
+  ArrayCounts first_half{rows() * heads_.width(), qkv_.partial_rows() * shape_.width};
+  if (qkv_shape_.leaves > 0) first_half += {rows() * row_width(), row_width() * shape_.width};
+  ArrayCounts second_half{all_rows_elements()};
+  if (keys_values_.whole && !group_.invariant) second_half += {keys_values_.rows * shape_.width};
+  return kept_arrays() + deferred_arrays() + most_of(std::move(first_half), second_half);
+}
+
+template <class T>
 void AttentionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.arrays.push_back(pass.take(rows() * row_width()));
   kept.arrays.push_back(pass.take(rows() * heads_.width()));
   kept.arrays.push_back(pass.take(inside_));
   kept.parts.resize(1);
   T *const qkv = kept.arrays[0].data(), *const mixed = kept.arrays[1].data();
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows() * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   with_weights(pass, [&](const std::vector<Weights>& weights) {
     qkv_.gather(x, whole.data(), [&](const T* all, const Rows& here) {
       for (const Weights& w : weights) qkv_.multiply(all, w.weight, w.bias, here, w.outputs, qkv);
@@ -213,7 +222,7 @@ void AttentionModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& 
   kept.gradients.push_back(pass.take(rows() * row_width()));
   T* const dqkv = kept.gradients[0].data();
   out_.input_gradient(pass, kept.arrays[1].data(), kept.parts[0], dout, dmixed.data());
-  kept.gradients.push_back(pass.take(shape_.sinks ? heads_.heads : 0));
+  kept.gradients.push_back(pass.take(of_sinks()));
   const auto sinks = shape_.sinks ? pass.values(sinks_) : typename Pass<T>::Values{};
   attention_->get(context_, *group_.blas, context_shape_)
       .backward(masks(pass), projections<const T>(kept.arrays[0].data()), kept.arrays[1].data(), kept.arrays[2].data(),
@@ -292,7 +301,7 @@ void AttentionModule<T>::add_gradients(Pass<T>& pass, const Projection& of, cons
 template <class T>
 void AttentionModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) {
   out_.weight_gradient(pass, kept.arrays[1].data(), kept.parts[0], dout);
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows() * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   if (group_.sequence_parallel) qkv_.begin_gather(x, whole.data()).get();
   const T* const all_rows = group_.sequence_parallel ? whole.data() : x;
   for (const Projection* of : {&keys_values_, &queries_}) add_gradients(pass, *of, all_rows, kept.gradients[0].data());

@@ -75,16 +75,16 @@ class SINEW_API AttentionModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return qkv_.own_rows() * shape_.width; }
   std::int64_t out_elements() const override { return out_.out_elements(); }
-  std::size_t kept_bytes() const override {
-    return static_cast<std::size_t>(rows() * (row_width() + heads_.width()) + inside_) * sizeof(T) + out_.kept_bytes();
+  ArrayCounts kept_arrays() const override {
+    return ArrayCounts{rows() * row_width(), rows() * heads_.width(), inside_} + out_.kept_arrays();
   }
-  std::size_t deferred_bytes() const override {
-    return static_cast<std::size_t>(rows() * row_width()) * sizeof(T) + out_.deferred_bytes();
+  ArrayCounts deferred_arrays() const override {
+    return ArrayCounts{rows() * row_width(), of_sinks()} + out_.deferred_arrays();
   }
-  std::size_t room_bytes() const override {
-    const std::int64_t whole = std::max(qkv_.partial_rows(), group_.sequence_parallel ? rows() : 0);
-    return deferred_bytes() + static_cast<std::size_t>(rows() * heads_.width() + whole * shape_.width) * sizeof(T);
+  ArrayCounts forward_arrays(bool /*keeps*/) const override {
+    return kept_arrays() + ArrayCounts{all_rows_elements()} + out_.forward_arrays(true);
   }
+  ArrayCounts backward_arrays() const override;
   std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
@@ -105,6 +105,9 @@ class SINEW_API AttentionModule final : public Module<T> {
   Projections<U> projections(U* qkv) const noexcept;
   std::int64_t rows() const noexcept { return qkv_shape_.rows; }
   std::int64_t row_width() const noexcept { return heads_.width() + 2 * heads_.key_value_width(); }
+  std::int64_t of_sinks() const noexcept { return shape_.sinks ? heads_.heads : 0; }
+  /// Elements of the array in which the inputs of all ranks are gathered. 0: this rank has all rows.
+  std::int64_t all_rows_elements() const noexcept { return group_.sequence_parallel ? rows() * shape_.width : 0; }
   /// The parameters of some outputs of qkv_.
   struct Weights {
     Rows outputs;

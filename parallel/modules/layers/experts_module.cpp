@@ -112,18 +112,27 @@ std::int64_t ExpertsModule<T>::even_rows() const noexcept {
 }
 
 template <class T>
-std::size_t ExpertsModule<T>::kept_bytes() const {
-  return static_cast<std::size_t>(even_rows() * (shape_.width + (drops_ ? 1 : 2) * inner())) * sizeof(T);
+ArrayCounts ExpertsModule<T>::kept_arrays() const {
+  const std::int64_t of_layer = even_rows() * inner();
+  return {even_rows() * shape_.width, of_layer, drops_ ? 0 : of_layer};
 }
 
 template <class T>
-std::size_t ExpertsModule<T>::deferred_bytes() const {
-  return static_cast<std::size_t>(even_rows() * (shape_.width + inner()) + own_rows_ * shape_.experts) * sizeof(T);
+ArrayCounts ExpertsModule<T>::deferred_arrays() const {
+  return {even_rows() * shape_.width, even_rows() * inner(), own_rows_ * shape_.experts};
 }
 
 template <class T>
-std::size_t ExpertsModule<T>::room_bytes() const {
-  return deferred_bytes() + static_cast<std::size_t>(even_rows() * shape_.width) * sizeof(T);
+ArrayCounts ExpertsModule<T>::forward_arrays(bool /*keeps*/) const {
+  const std::int64_t of_layer = even_rows() * inner(), of_rows = even_rows() * shape_.width;
+  return most_of({of_rows, of_layer, of_layer, of_rows}, {own_rows_ * shape_.experts});
+}
+
+template <class T>
+ArrayCounts ExpertsModule<T>::backward_arrays() const {
+  ArrayCounts all = kept_arrays() + deferred_arrays();
+  if (drops_) all += {even_rows() * inner()};
+  return all + most_of({even_rows() * shape_.width}, {shape_.experts * shape_.width});
 }
 
 template <class T>

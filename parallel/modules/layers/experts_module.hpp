@@ -83,9 +83,10 @@ class SINEW_API ExpertsModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return own_rows_ * shape_.width; }
   std::int64_t out_elements() const override { return in_elements(); }
-  std::size_t kept_bytes() const override;
-  std::size_t deferred_bytes() const override;
-  std::size_t room_bytes() const override;
+  ArrayCounts kept_arrays() const override;
+  ArrayCounts deferred_arrays() const override;
+  ArrayCounts forward_arrays(bool keeps) const override;
+  ArrayCounts backward_arrays() const override;
   std::string_view name() const override { return shape_.name; }
   /// The outputs of gelu are made again. The rows stay: bringing them here again would be another exchange.
   void drop_cheap_arrays(bool drop) override { drops_ = drop; }

@@ -20,6 +20,13 @@ void LayerNormModule<T>::declare(ParameterList& list) {
 }
 
 template <class T>
+ArrayCounts LayerNormModule<T>::backward_arrays() const {
+  ArrayCounts of_weight{shape_.width};
+  if (group_.invariant) of_weight = {in_elements(), group_.sequence_parallel ? shape_.rows * shape_.width : 0};
+  return kept_arrays() + most_of({shape_.width, shape_.width}, of_weight);
+}
+
+template <class T>
 void LayerNormModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   const auto weight = pass.values(weight_), bias = pass.values(bias_);
   const auto n = static_cast<std::size_t>(shape_.width);

@@ -28,10 +28,8 @@ class SINEW_API LayerNormModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return own_rows_ * shape_.width; }
   std::int64_t out_elements() const override { return in_elements(); }
-  std::size_t kept_bytes() const override { return 2 * static_cast<std::size_t>(own_rows_) * sizeof(T); }
-  std::size_t room_bytes() const override {
-    return group_.invariant ? static_cast<std::size_t>((own_rows_ + shape_.rows) * shape_.width) * sizeof(T) : 0;
-  }
+  ArrayCounts kept_arrays() const override { return {own_rows_, own_rows_}; }
+  ArrayCounts backward_arrays() const override;
   std::string_view name() const override { return shape_.name; }
   bool can_remake() const override { return true; }
   void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;

@@ -40,7 +40,7 @@ template <class T>
 void ColumnModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
   const auto weight = pass.values(weight_);
   const auto bias = options_.bias ? pass.values(bias_) : typename Pass<T>::Values{};
-  const PooledArray<T> whole = pass.take(shape_.sequence_parallel ? shape_.rows * shape_.inputs : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   layer_.forward(x, weight.data(), bias.data(), whole.data(), out);
 }
 
@@ -75,7 +75,7 @@ void ColumnModule<T>::add_weight_gradient(Pass<T>& pass, const T* all_rows, cons
 template <class T>
 void ColumnModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, const T* dout) {
   if (!shape_.sequence_parallel) return add_weight_gradient(pass, x, dout);
-  const PooledArray<T> whole = pass.take(shape_.rows * shape_.inputs);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   layer_.begin_gather(x, whole.data()).get();
   add_weight_gradient(pass, whole.data(), dout);
 }
@@ -83,12 +83,12 @@ void ColumnModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& /*kept
 template <class T>
 void ColumnModule<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   if (dx == nullptr) return weight_gradient(pass, x, kept, dout);
-  const PooledArray<T> whole = pass.take(shape_.sequence_parallel ? shape_.rows * shape_.inputs : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   std::optional<Exchange::Underway> rows;
   if (shape_.sequence_parallel) rows.emplace(layer_.begin_gather(x, whole.data()));
-  const auto weight = pass.values(weight_);
   const PooledArray<T> partial = pass.take(layer_.partial_rows() * shape_.inputs);
-  auto sum = layer_.input_gradient(dout, weight.data(), partial.data(), dx);
+  // The weight is read before input_gradient() returns. Its values may go before the gradient of it is computed.
+  auto sum = layer_.input_gradient(dout, pass.values(weight_).data(), partial.data(), dx);
   if (rows) rows->get();
   add_weight_gradient(pass, shape_.sequence_parallel ? whole.data() : x, dout);
   sum.get();
@@ -130,7 +130,7 @@ template <class T>
 void RowModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* dout, T* dx) {
   // The gathered gradients of all rows are kept for the weight's gradient.
   kept.gradients.clear();
-  kept.gradients.push_back(pass.take(shape_.sequence_parallel ? shape_.rows * shape_.outputs : 0));
+  kept.gradients.push_back(pass.take(all_rows_elements()));
   PooledArray<T> unwanted;
   if (dx == nullptr) {  // it comes with the gathered rows
     unwanted = pass.take(in_elements());

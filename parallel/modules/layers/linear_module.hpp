@@ -77,10 +77,8 @@ class SINEW_API ColumnModule final : public Module<T> {
 
   std::int64_t in_elements() const override;
   std::int64_t out_elements() const override;
-  std::size_t room_bytes() const override {
-    const std::int64_t whole = shape_.sequence_parallel ? shape_.rows : 0;
-    return static_cast<std::size_t>((whole + layer_.partial_rows()) * shape_.inputs) * sizeof(T);
-  }
+  ArrayCounts forward_arrays(bool /*keeps*/) const override { return {all_rows_elements()}; }
+  ArrayCounts backward_arrays() const override { return {all_rows_elements(), layer_.partial_rows() * shape_.inputs}; }
   std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
@@ -91,6 +89,8 @@ class SINEW_API ColumnModule final : public Module<T> {
 
  private:
   void add_weight_gradient(Pass<T>& pass, const T* all_rows, const T* dout);
+  /// Elements of the array in which the inputs of all ranks are gathered. 0: this rank has all rows.
+  std::int64_t all_rows_elements() const noexcept { return shape_.sequence_parallel ? shape_.rows * shape_.inputs : 0; }
 
   LinearShape shape_;
   LinearOptions options_;
@@ -108,12 +108,8 @@ class SINEW_API RowModule final : public Module<T> {
 
   std::int64_t in_elements() const override;
   std::int64_t out_elements() const override;
-  std::size_t deferred_bytes() const override {
-    return static_cast<std::size_t>(shape_.sequence_parallel ? shape_.rows * shape_.outputs : 0) * sizeof(T);
-  }
-  std::size_t room_bytes() const override {
-    return std::max(deferred_bytes(), static_cast<std::size_t>(layer_.partial_rows() * shape_.outputs) * sizeof(T));
-  }
+  ArrayCounts deferred_arrays() const override { return {all_rows_elements()}; }
+  ArrayCounts forward_arrays(bool /*keeps*/) const override { return {layer_.partial_rows() * shape_.outputs}; }
   std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
@@ -121,6 +117,11 @@ class SINEW_API RowModule final : public Module<T> {
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
 
  private:
+  /// Elements of the array in which the gradients of all ranks' outputs are gathered. 0: this rank has all rows.
+  std::int64_t all_rows_elements() const noexcept {
+    return shape_.sequence_parallel ? shape_.rows * shape_.outputs : 0;
+  }
+
   CallGroup group_;
   LinearShape shape_;
   LinearOptions options_;

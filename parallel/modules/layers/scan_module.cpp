@@ -148,25 +148,50 @@ void ScanModule<T>::declare(ParameterList& list) {
   out_.declare(list);
 }
 
+/// The lengths of Kept::arrays, in the order of Array.
 template <class T>
-std::size_t ScanModule<T>::kept_bytes() const {
-  const std::int64_t rows = rows_ * (shape_.step_rank + 2 * shape_.states);
-  const auto elements = static_cast<std::size_t>((Gated + 1) * wide() + rows + parts_->taps.kept_elements() +
-                                                 parts_->scan.kept_elements());
-  return elements * sizeof(T) + dynamics_.kept_bytes() + out_.kept_bytes();
+std::vector<std::int64_t> ScanModule<T>::kept_lengths() const {
+  std::vector<std::int64_t> lengths(Gated + 1, wide());
+  lengths.insert(lengths.end(), {rows_ * shape_.step_rank, rows_ * shape_.states, rows_ * shape_.states,
+                                 parts_->taps.kept_elements(), parts_->scan.kept_elements()});
+  return lengths;
+}
+
+/// The lengths of Kept::gradients, in the order of Gradient.
+template <class T>
+std::vector<std::int64_t> ScanModule<T>::gradient_lengths() const {
+  return {2 * wide(), wide(), rows_ * dynamics_width(), channels_.count() * (shape_.states + 1 + shape_.taps + 1)};
 }
 
 template <class T>
-std::size_t ScanModule<T>::deferred_bytes() const {
-  const std::int64_t vectors = channels_.count() * (shape_.states + 1 + shape_.taps + 1);
-  return static_cast<std::size_t>(3 * wide() + rows_ * dynamics_width() + vectors) * sizeof(T) +
-         dynamics_.deferred_bytes() + out_.deferred_bytes();
+ArrayCounts ScanModule<T>::kept_arrays() const {
+  return ArrayCounts(kept_lengths()) + dynamics_.kept_arrays() + out_.kept_arrays();
 }
 
 template <class T>
-std::size_t ScanModule<T>::room_bytes() const {
-  const std::int64_t partial = std::max(in_.partial_rows(), group_.sequence_parallel ? rows_ : 0) * shape_.width;
-  return deferred_bytes() + static_cast<std::size_t>(2 * wide() + 2 * rows_ * shape_.states + partial) * sizeof(T);
+ArrayCounts ScanModule<T>::deferred_arrays() const {
+  return ArrayCounts(gradient_lengths()) + dynamics_.deferred_arrays() + out_.deferred_arrays();
+}
+
+template <class T>
+ArrayCounts ScanModule<T>::forward_arrays(bool /*keeps*/) const {
+  const ArrayCounts of_projection{all_rows_elements(), 2 * wide()};
+  const ArrayCounts of_dynamics = ArrayCounts{rows_ * dynamics_width()} + dynamics_.forward_arrays(true);
+  const ArrayCounts of_output = ArrayCounts{channels_.count() * shape_.states} + out_.forward_arrays(true);
+  return kept_arrays() + most_of(most_of(of_projection, of_dynamics), of_output);
+}
+
+template <class T>
+ArrayCounts ScanModule<T>::backward_arrays() const {
+  const std::vector<std::int64_t> lengths = kept_lengths();
+  ArrayCounts freed;
+  for (const Array used : kUsedUp) freed += {lengths[used]};
+  const std::int64_t states = rows_ * shape_.states;
+  const ArrayCounts here = kept_arrays() + deferred_arrays();
+  const ArrayCounts of_scan = here + ArrayCounts{wide(), states, states, channels_.count() * shape_.states};
+  const ArrayCounts last{in_.partial_rows() * shape_.width};
+  return most_of(most_of(of_scan + ArrayCounts{wide()}, of_scan - freed + last),
+                 here - freed + ArrayCounts{all_rows_elements()});
 }
 
 template <class T>
@@ -187,7 +212,7 @@ template <class T>
 void ScanModule<T>::project(Pass<T>& pass, const T* x, Kept<T>& kept) {
   const std::int64_t n = channels_.count();
   const auto weight = pass.values(in_weight_);
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows_ * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   const PooledArray<T> both = pass.take(2 * wide());
   in_.gather(x, whole.data(), [&](const T* all, const Rows& here) {
     for (const Rows& half : {Rows{0, n}, Rows{n, 2 * n}})
@@ -216,10 +241,7 @@ void ScanModule<T>::find_dynamics(Pass<T>& pass, Kept<T>& kept) {
 
 template <class T>
 void ScanModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
-  for (int i = X; i <= Gated; ++i) kept.arrays.push_back(pass.take(wide()));
-  for (const std::int64_t elements : {rows_ * shape_.step_rank, rows_ * shape_.states, rows_ * shape_.states,
-                                      parts_->taps.kept_elements(), parts_->scan.kept_elements()})
-    kept.arrays.push_back(pass.take(elements));
+  for (const std::int64_t elements : kept_lengths()) kept.arrays.push_back(pass.take(elements));
   kept.parts.resize(2);
   const auto& of = kept.arrays;
   project(pass, x, kept);
@@ -256,9 +278,7 @@ void ScanModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept,
   const std::int64_t n = channels_.count(), states = rows_ * shape_.states;
   auto& of = kept.arrays;
   kept.gradients.clear();
-  for (const std::int64_t elements :
-       {2 * wide(), wide(), rows_ * dynamics_width(), n * (shape_.states + 1 + shape_.taps + 1)})
-    kept.gradients.push_back(pass.take(elements));
+  for (const std::int64_t elements : gradient_lengths()) kept.gradients.push_back(pass.take(elements));
   const auto skip = pass.values(skip_), taps = pass.values(taps_weight_);
   T* const of_rates = kept.gradients[OfVectors].data();
   T *const of_skip = of_rates + n * shape_.states, *const of_taps = of_skip + n;
@@ -285,7 +305,7 @@ void ScanModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept,
                         of_taps + n * shape_.taps);
   copy_rows(of_x, n, of_in, 2 * n, rows_, n);
   copy_rows(z, n, of_in + n, 2 * n, rows_, n);
-  for (const Array used : {X, Z, Tapped, RawStep, Step, Y, B, C, BeforeTaps, BeforeScan}) of[used] = PooledArray<T>{};
+  for (const Array used : kUsedUp) of[used] = PooledArray<T>{};
   if (dx == nullptr) return;
   const PooledArray<T> partial = pass.take(in_.partial_rows() * shape_.width);
   const auto weight = pass.values(in_weight_);
@@ -321,7 +341,7 @@ void ScanModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, co
   dynamics_.weight_gradient(pass, kept.arrays[U].data(), kept.parts[Dynamics], kept.gradients[OfDynamics].data());
   add_vector(taps_weight_, n * shape_.taps);
   add_vector(taps_bias_, n);
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows_ * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   if (group_.sequence_parallel) in_.begin_gather(x, whole.data()).get();
   const T* const all_rows = group_.sequence_parallel ? whole.data() : x;
   add(in_weight_, [&](T* to, T beta) {

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
@@ -80,9 +82,10 @@ class SINEW_API ScanModule final : public Module<T> {
   std::int64_t in_elements() const override { return in_.own_rows() * shape_.width; }
   std::int64_t out_elements() const override { return out_.out_elements(); }
   std::string_view name() const override { return shape_.name; }
-  std::size_t kept_bytes() const override;
-  std::size_t deferred_bytes() const override;
-  std::size_t room_bytes() const override;
+  ArrayCounts kept_arrays() const override;
+  ArrayCounts deferred_arrays() const override;
+  ArrayCounts forward_arrays(bool keeps) const override;
+  ArrayCounts backward_arrays() const override;
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -94,9 +97,15 @@ class SINEW_API ScanModule final : public Module<T> {
   /// The gradients that are kept. OfVectors has those of rates, skip, taps.weight and taps.bias one behind the other.
   enum Gradient : std::uint8_t { OfIn, OfRawStep, OfDynamics, OfVectors };
   enum Part : std::uint8_t { Dynamics, Out };
+  /// The arrays that the first half of the backward pass gives back.
+  static constexpr std::array kUsedUp{X, Z, Tapped, RawStep, Step, Y, B, C, BeforeTaps, BeforeScan};
 
   std::int64_t wide() const noexcept { return rows_ * channels_.count(); }
   std::int64_t dynamics_width() const noexcept { return shape_.step_rank + 2 * shape_.states; }
+  /// Elements of the array in which the inputs of all ranks are gathered. 0: this rank has all rows.
+  std::int64_t all_rows_elements() const noexcept { return group_.sequence_parallel ? rows_ * shape_.width : 0; }
+  std::vector<std::int64_t> kept_lengths() const;
+  std::vector<std::int64_t> gradient_lengths() const;
   /// -exp(rates).
   PooledArray<T> decay_rates(Pass<T>& pass) const;
   ScanInputs<T> inputs(const Kept<T>& kept, const T* a, const T* skip) const;

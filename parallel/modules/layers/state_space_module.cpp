@@ -18,85 +18,6 @@ namespace {
 
 constexpr double kMostRate = 16;
 
-/// The shape with its defaults filled in. The checks have the same result on all ranks.
-StateSpaceShape checked_state_space(StateSpaceShape shape, const LayerGroup& group, const CallGroup& context) {
-  const int ranks = GroupPlace(*group.tensor).ranks, context_ranks = GroupPlace(*context).ranks;
-  if (std::min({shape.width, shape.head_width, shape.groups, shape.states, shape.taps, shape.chunk, shape.sequences}) <
-          1 ||
-      shape.heads < 0)
-    throw Error(Code::InvalidArgument,
-                fmt::format("state space '{}': width {}, head width {}, groups {}, states {}, taps {}, chunk {}, "
-                            "sequences {}, heads {}, expected 1 or more of each",
-                            shape.name, shape.width, shape.head_width, shape.groups, shape.states, shape.taps,
-                            shape.chunk, shape.sequences, shape.heads));
-  if (shape.heads == 0 && 2 * shape.width % shape.head_width != 0)
-    throw Error(Code::InvalidArgument,
-                fmt::format("state space '{}': heads of {} elements, expected a divisor of {}, twice the width, or a "
-                            "number of heads",
-                            shape.name, shape.head_width, 2 * shape.width));
-  if (shape.heads == 0) shape.heads = 2 * shape.width / shape.head_width;
-  if (shape.heads % shape.groups != 0)
-    throw Error(Code::InvalidArgument, fmt::format("state space '{}': {} heads in {} groups, expected a multiple of "
-                                                   "the groups",
-                                                   shape.name, shape.heads, shape.groups));
-  if (shape.heads < ranks)
-    throw Error(Code::InvalidArgument,
-                fmt::format("state space '{}': {} heads for {} tensor-parallel ranks, expected one or more for each "
-                            "rank",
-                            shape.name, shape.heads, ranks));
-  if (shape.positions.ranks() != context_ranks)
-    throw Error(Code::InvalidArgument,
-                fmt::format("state space '{}': positions are cut over {} ranks, expected {}, those of the context "
-                            "group",
-                            shape.name, shape.positions.ranks(), context_ranks));
-  return shape;
-}
-
-HeadCut state_space_cut(const StateSpaceShape& shape, const LayerGroup& group) {
-  const GroupPlace place(*group.tensor);
-  return cut_heads(shape.heads, shape.groups, place.rank, place.ranks);
-}
-
-HeadScanSizes state_space_sizes(const StateSpaceShape& shape, const HeadCut& cut) {
-  const std::int64_t each = shape.heads / shape.groups;
-  return {.sequences = shape.sequences,
-          .heads = cut.queries.count(),
-          .head_width = shape.head_width,
-          .states = shape.states,
-          .groups = cut.key_values.count(),
-          .heads_each = each,
-          .heads_before = cut.queries.first - cut.key_values.first * each};
-}
-
-/// Elements of a token that the convolution takes.
-std::int64_t tapped_of(const HeadScanSizes& sizes) { return sizes.width() + 2 * sizes.group_states(); }
-
-/// Offsets of what each tensor-parallel rank has. extent(sizes of a rank): how much that is.
-template <class F>
-std::vector<std::int64_t> state_space_offsets(const StateSpaceShape& shape, const LayerGroup& group, const F& extent) {
-  std::vector<std::int64_t> offsets{0};
-  const int ranks = GroupPlace(*group.tensor).ranks;
-  for (int r = 0; r < ranks; ++r)
-    offsets.push_back(offsets.back() +
-                      extent(state_space_sizes(shape, cut_heads(shape.heads, shape.groups, r, ranks))));
-  return offsets;
-}
-
-/// Each rank has x, b, c, z and dt of its heads side by side.
-LinearShape state_space_in(const StateSpaceShape& shape, const LayerGroup& group, std::int64_t rows) {
-  LinearShape of = group.with_rows(LinearShape{.name = shape.name + ".in", .rows = rows, .inputs = shape.width});
-  of.cut.offsets = state_space_offsets(
-      shape, group, [](const HeadScanSizes& sizes) { return tapped_of(sizes) + sizes.width() + sizes.heads; });
-  of.outputs = of.cut.offsets.back();
-  return of;
-}
-
-LinearShape state_space_out(const StateSpaceShape& shape, const LayerGroup& group, std::int64_t rows) {
-  LinearShape of{.name = shape.name + ".out", .rows = rows, .inputs = shape.inner(), .outputs = shape.width};
-  of.cut.offsets = state_space_offsets(shape, group, [](const HeadScanSizes& sizes) { return sizes.width(); });
-  return of;
-}
-
 template <class T>
 void require_state_space_parts(const StateSpaceParts<T>& parts, const StateSpaceShape& shape,
                                const HeadScanSizes& sizes) {
@@ -240,7 +161,7 @@ void StateSpaceModule<T>::project(Pass<T>& pass, const T* x, Kept<T>& kept) {
   const std::int64_t width = row_width();
   const auto of_x = pass.values(x_and_z_.weight), of_states = pass.values(states_.weight);
   const auto of_steps = pass.values(steps_.weight), bias = pass.values(step_bias_);
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows_ * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   const PooledArray<T> all = pass.take(rows_ * width);
   in_.gather(x, whole.data(), [&](const T* rows, const Rows& here) {
     const auto multiply = [&](const Projection& of, const T* weight, const T* offset) {
@@ -329,33 +250,64 @@ void StateSpaceModule<T>::normalise_back(Pass<T>& pass, Kept<T>& kept, const T* 
   });
 }
 
+/// The lengths of Kept::arrays, in the order of Array.
 template <class T>
-std::size_t StateSpaceModule<T>::kept_bytes() const {
-  const std::int64_t of_token = 3 * tapped() + 3 * inner() + 2 * sizes_.heads + sizes_.groups;
-  const auto elements =
-      static_cast<std::size_t>(rows_ * of_token + parts_->taps.kept_elements() + parts_->scan.kept_elements());
-  return elements * sizeof(T) + out_.kept_bytes();
+std::vector<std::int64_t> StateSpaceModule<T>::kept_lengths() const {
+  const std::int64_t wide = rows_ * tapped(), narrow = rows_ * inner(), of_heads = rows_ * sizes_.heads;
+  return {wide,
+          wide,
+          wide,
+          narrow,
+          narrow,
+          narrow,
+          of_heads,
+          of_heads,
+          rows_ * sizes_.groups,
+          parts_->taps.kept_elements(),
+          parts_->scan.kept_elements()};
+}
+
+/// The lengths of Kept::gradients, in the order of Gradient.
+template <class T>
+std::vector<std::int64_t> StateSpaceModule<T>::gradient_lengths() const {
+  return {rows_ * row_width(), 2 * sizes_.heads + inner() + tapped() * (shape_.taps + 1)};
 }
 
 template <class T>
-std::size_t StateSpaceModule<T>::deferred_bytes() const {
-  return static_cast<std::size_t>(rows_ * row_width()) * sizeof(T) + out_.deferred_bytes();
+ArrayCounts StateSpaceModule<T>::kept_arrays() const {
+  return ArrayCounts(kept_lengths()) + out_.kept_arrays();
 }
 
 template <class T>
-std::size_t StateSpaceModule<T>::room_bytes() const {
-  const std::int64_t partial = std::max(in_.partial_rows(), group_.sequence_parallel ? rows_ : 0) * shape_.width;
-  const std::int64_t of_token = tapped() + std::max(inner(), sizes_.heads);
-  return deferred_bytes() + static_cast<std::size_t>(rows_ * of_token + partial) * sizeof(T);
+ArrayCounts StateSpaceModule<T>::deferred_arrays() const {
+  return ArrayCounts(gradient_lengths()) + out_.deferred_arrays();
+}
+
+template <class T>
+ArrayCounts StateSpaceModule<T>::forward_arrays(bool /*keeps*/) const {
+  const ArrayCounts of_projection{all_rows_elements(), rows_ * row_width()};
+  const ArrayCounts of_taps{tapped() * shape_.taps, tapped()};
+  return kept_arrays() + most_of(most_of(of_projection, of_taps), out_.forward_arrays(true));
+}
+
+template <class T>
+ArrayCounts StateSpaceModule<T>::backward_arrays() const {
+  const std::vector<std::int64_t> lengths = kept_lengths();
+  ArrayCounts freed;
+  for (const Array used : kUsedUp) freed += {lengths[used]};
+  const ArrayCounts here = kept_arrays() + deferred_arrays();
+  const ArrayCounts of_norm = here + ArrayCounts{rows_ * inner(), rows_ * sizes_.groups};
+  const ArrayCounts of_scan = here + ArrayCounts{rows_ * tapped(), rows_ * sizes_.heads};
+  const ArrayCounts of_taps{tapped() * shape_.taps, tapped()};
+  ArrayCounts most = most_of(of_norm, of_scan + of_taps);
+  most.raise_to(of_scan - freed + ArrayCounts{in_.partial_rows() * shape_.width});
+  most.raise_to(here - freed + ArrayCounts{all_rows_elements()});
+  return most;
 }
 
 template <class T>
 void StateSpaceModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
-  const std::int64_t wide = rows_ * tapped(), narrow = rows_ * inner(), of_heads = rows_ * sizes_.heads;
-  for (const std::int64_t elements :
-       {wide, wide, wide, narrow, narrow, narrow, of_heads, of_heads, rows_ * sizes_.groups,
-        parts_->taps.kept_elements(), parts_->scan.kept_elements()})
-    kept.arrays.push_back(pass.take(elements));
+  for (const std::int64_t elements : kept_lengths()) kept.arrays.push_back(pass.take(elements));
   kept.parts.resize(1);
   const auto& of = kept.arrays;
   project(pass, x, kept);
@@ -376,10 +328,10 @@ void StateSpaceModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* o
 
 template <class T>
 void StateSpaceModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* dout, T* dx) {
-  const std::int64_t width = row_width(), of_vectors = 2 * sizes_.heads + inner() + tapped() * (shape_.taps + 1);
+  const std::int64_t width = row_width();
   auto& of = kept.arrays;
   kept.gradients.clear();
-  for (const std::int64_t elements : {rows_ * width, of_vectors}) kept.gradients.push_back(pass.take(elements));
+  for (const std::int64_t elements : gradient_lengths()) kept.gradients.push_back(pass.take(elements));
   std::ranges::fill(kept.gradients[OfVectors], T{0});
   T* const of_in = kept.gradients[OfIn].data();
   const Vectors sums = vectors(kept.gradients[OfVectors].data());
@@ -408,8 +360,7 @@ void StateSpaceModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>&
   copy_rows(of_tapped, tapped(), of_in, width, rows_, tapped());
   copy_rows(of[Z].data(), inner(), of_in + tapped(), width, rows_, inner());
   copy_rows(dt.data(), sizes_.heads, of_in + tapped() + inner(), width, rows_, sizes_.heads);
-  for (const Array used : {In, Tapped, U, Z, Y, RawStep, Step, Factors, BeforeTaps, BeforeScan})
-    of[used] = PooledArray<T>{};
+  for (const Array used : kUsedUp) of[used] = PooledArray<T>{};
   if (dx != nullptr) project_back(pass, of_in, dx);
 }
 
@@ -470,7 +421,7 @@ void StateSpaceModule<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& ke
   add_taps(taps_weight_, state_taps_weight_, sums.taps, shape_.taps);
   add_taps(taps_bias_, state_taps_bias_, sums.taps_bias, 1);
 
-  const PooledArray<T> whole = pass.take(group_.sequence_parallel ? rows_ * shape_.width : 0);
+  const PooledArray<T> whole = pass.take(all_rows_elements());
   if (group_.sequence_parallel) in_.begin_gather(x, whole.data()).get();
   const T* const all_rows = group_.sequence_parallel ? whole.data() : x;
   add_gradient(pass, steps_, step_bias_, 1,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,29 +14,12 @@
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
 #include <sinew/parallel/modules/layers/scan_module.hpp>
+#include <sinew/parallel/modules/layers/state_space_shape.hpp>
 #include <sinew/parallel/scan/causal_convolution.hpp>
 #include <sinew/parallel/scan/head_state_scan.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
 
 namespace sinew::parallel {
-
-/// The shape of a layer with a state space by heads (Mamba-2), and of the sequences of a pass. All counts are those of
-/// the whole layer.
-struct StateSpaceShape {
-  std::string name{};
-  std::int64_t width = 0;
-  std::int64_t head_width = 64;
-  std::int64_t heads = 0;     ///< 0: as many as have twice the width
-  std::int64_t groups = 1;    ///< of heads that share b and c; heads are a multiple of it
-  std::int64_t states = 128;  ///< of each element of a head
-  std::int64_t taps = 4;      ///< tokens that the convolution looks at
-  double epsilon = 1e-5;      ///< of the norm
-  std::int64_t chunk = 64;    ///< tokens that are computed at once; results depend on it in their last digits only
-  std::int64_t sequences = 1;
-  SequenceCut positions;  ///< the cut of each sequence over the ranks of the context group
-
-  std::int64_t inner() const noexcept { return heads * head_width; }
-};
 
 /// The memory that a StateSpaceModule uses during its passes, and the exchanges along sequences. Layers of equal shape
 /// may share one object, because their passes run one after the other.
@@ -86,9 +70,10 @@ class SINEW_API StateSpaceModule final : public Module<T> {
   std::int64_t in_elements() const override { return in_.own_rows() * shape_.width; }
   std::int64_t out_elements() const override { return out_.out_elements(); }
   std::string_view name() const override { return shape_.name; }
-  std::size_t kept_bytes() const override;
-  std::size_t deferred_bytes() const override;
-  std::size_t room_bytes() const override;
+  ArrayCounts kept_arrays() const override;
+  ArrayCounts deferred_arrays() const override;
+  ArrayCounts forward_arrays(bool keeps) const override;
+  ArrayCounts backward_arrays() const override;
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -100,6 +85,8 @@ class SINEW_API StateSpaceModule final : public Module<T> {
   /// The gradients that are kept. OfVectors has those of the parameters that are neither in linear layers nor the bias
   /// of the steps.
   enum Gradient : std::uint8_t { OfIn, OfVectors };
+  /// The arrays that the first half of the backward pass gives back.
+  static constexpr std::array kUsedUp{In, Tapped, U, Z, Y, RawStep, Step, Factors, BeforeTaps, BeforeScan};
   /// Outputs of one parameter: outputs[i] of in_ are made by the rows of the parameter from at[i] on.
   struct Projection {
     std::int32_t weight = -1;
@@ -120,6 +107,10 @@ class SINEW_API StateSpaceModule final : public Module<T> {
   std::int64_t inner() const noexcept { return sizes_.width(); }
   std::int64_t tapped() const noexcept { return sizes_.width() + 2 * sizes_.group_states(); }
   std::int64_t row_width() const noexcept { return tapped() + inner() + sizes_.heads; }
+  /// Elements of the array in which the inputs of all ranks are gathered. 0: this rank has all rows.
+  std::int64_t all_rows_elements() const noexcept { return group_.sequence_parallel ? rows_ * shape_.width : 0; }
+  std::vector<std::int64_t> kept_lengths() const;
+  std::vector<std::int64_t> gradient_lengths() const;
   Vectors vectors(T* all) const noexcept;
   /// f(group of this rank, its channels on this rank).
   template <class F>

@@ -36,14 +36,9 @@ void EmbeddingModule<T>::declare(ParameterList& list) {
 }
 
 template <class T>
-PooledArray<T> EmbeddingModule<T>::room(Pass<T>& pass) const {
-  return pass.take(shape_.sequence_parallel ? shape_.rows * shape_.width : 0);
-}
-
-template <class T>
 void EmbeddingModule<T>::forward(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, T* out) {
   const auto table = pass.values(table_);
-  const PooledArray<T> whole = room(pass);
+  const PooledArray<T> whole = pass.take(room_elements());
   layer_.forward(pass.batch.tokens, table.data(), whole.size() > 0 ? whole.data() : out, out);
   if (!group_.invariant) return;
   for (std::int64_t i = 0; i < out_elements(); ++i) out[i] += T{0};  // -0 of a whole table: +0, as a sum over ranks is
@@ -76,8 +71,8 @@ void EmbeddingModule<T>::add_sample_gradients(Pass<T>& pass, const T* dout) {
 template <class T>
 void EmbeddingModule<T>::weight_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, const T* dout) {
   if (pass.by_sample != nullptr) return add_sample_gradients(pass, dout);
-  pass.add_gradient(table_,
-                    [&](T* to, T beta) { layer_.backward(pass.batch.tokens, dout, room(pass).data(), beta, to); });
+  const PooledArray<T> whole = pass.take(room_elements());
+  pass.add_gradient(table_, [&](T* to, T beta) { layer_.backward(pass.batch.tokens, dout, whole.data(), beta, to); });
   pass.ready(table_);
 }
 

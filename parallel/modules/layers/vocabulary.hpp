@@ -24,9 +24,8 @@ class SINEW_API EmbeddingModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return 0; }
   std::int64_t out_elements() const override { return layer_.own_rows() * shape_.width; }
-  std::size_t room_bytes() const override {
-    return static_cast<std::size_t>(shape_.sequence_parallel ? shape_.rows * shape_.width : 0) * sizeof(T);
-  }
+  ArrayCounts forward_arrays(bool /*keeps*/) const override { return {room_elements()}; }
+  ArrayCounts backward_arrays() const override { return {room_elements()}; }
   std::string_view name() const override { return shape_.name; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
@@ -34,8 +33,8 @@ class SINEW_API EmbeddingModule final : public Module<T> {
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
 
  private:
-  /// Room for all rows; without sequence parallelism it is not needed.
-  PooledArray<T> room(Pass<T>& pass) const;
+  /// Room for all rows. Without sequence parallelism it is not needed.
+  std::int64_t room_elements() const noexcept { return shape_.sequence_parallel ? shape_.rows * shape_.width : 0; }
 
   void add_sample_gradients(Pass<T>& pass, const T* dout);
 
@@ -60,10 +59,10 @@ class SINEW_API PositionModule final : public Module<T> {
   std::int64_t in_elements() const override { return places_.own_rows() * width_; }
   std::int64_t out_elements() const override { return in_elements(); }
   bool needs_input() const override { return false; }
-  std::size_t room_bytes() const override {
+  ArrayCounts backward_arrays() const override {
     const bool gathers = group_.invariant && group_.sequence_parallel;
     const std::int64_t rows = group_.invariant ? 0 : places_.length();
-    return static_cast<std::size_t>((gathers ? places_.rows() : rows) * width_) * sizeof(T);
+    return {(gathers ? places_.rows() : rows) * width_};
   }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
@@ -92,7 +91,7 @@ class SINEW_API PredictionModule final : public Module<T> {
 
   std::int64_t in_elements() const override { return shape_.rows * loss_.mine().count(); }
   std::int64_t out_elements() const override { return 0; }
-  std::size_t kept_bytes() const override { return static_cast<std::size_t>(in_elements()) * sizeof(T); }
+  ArrayCounts kept_arrays() const override { return {in_elements()}; }
   std::string_view name() const override { return shape_.name; }
   bool needs_input() const override { return false; }
   void declare(ParameterList& /*list*/) override {}

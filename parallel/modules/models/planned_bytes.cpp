@@ -1,33 +1,102 @@
-#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <string>
 
-#include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/modules/models/planned_bytes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-template <class T>
-std::size_t bytes_of(std::int64_t elements) {
-  return static_cast<std::size_t>(elements) * sizeof(T);
+/// The path without its last components.
+std::string layer_of(const std::string& path, int components) {
+  std::size_t end = path.size();
+  for (int c = 0; c < components && end != std::string::npos && end > 0; ++c) end = path.rfind('.', end - 1);
+  return path.substr(0, end);
 }
 
-/// Room for parameters, and their gradients, that modules see in another dtype. The pool keeps arrays of each length:
-/// one of values, and two to add a gradient up.
+/// Adds the arrays for parameters that modules see in another dtype. A layer has the values of all its parameters at a
+/// time, or what is added to the gradient of one of them.
 template <class T>
-std::size_t converted_bytes(const ParameterList& list) {
-  std::map<std::int64_t, std::int64_t> arrays;  // by length
-  for (const DataParameter& p : list.dense().parameters) {
-    const std::int64_t of_values = size_of(p.dtype) < sizeof(T) ? 1 : 0;
-    const std::int64_t of_gradients = size_of(p.gradient_dtype()) < sizeof(T) ? 2 : 0;
-    std::int64_t& most = arrays[p.box.elements()];
-    most = std::max(most, of_values + of_gradients);
+void raise_to_converted(ArrayCounts& most, const std::vector<DataParameter>& parameters, int components) {
+  std::map<std::string, ArrayCounts> values;  // by layer
+  for (const DataParameter& p : parameters) {
+    const std::int64_t elements = p.box.elements();
+    if (p.dtype != kDTypeOf<T>) values[layer_of(p.path, components)] += {elements};
+    if (p.gradient_dtype() != kDTypeOf<T>) most.raise_to({elements});
   }
-  std::int64_t elements = 0;
-  for (const auto& [length, count] : arrays) elements += length * count;
-  return bytes_of<T>(elements);
+  for (const auto& [layer, arrays] : values) most.raise_to(arrays);
+}
+
+template <class T>
+ArrayCounts converted_arrays(const ParameterList& list) {
+  ArrayCounts most;
+  raise_to_converted<T>(most, list.dense().parameters, 1);
+  raise_to_converted<T>(most, list.experts().parameters, 2);  // as in "block0.experts.up.weight"
+  return most;
+}
+
+/// Passes of modules, in the order in which a rank runs them.
+template <class T>
+class PlannedPasses {
+ public:
+  /// own: arrays of a pass beside those of the module. They stay until its end.
+  void forward(const Module<T>& module, const ArrayCounts& own = {}) {
+    here_ += own;
+    most_.raise_to(here_ + module.forward_arrays(true));
+    here_ += module.kept_arrays();
+  }
+  void backward(const Module<T>& module, const ArrayCounts& own = {}) {
+    most_.raise_to(here_ - module.kept_arrays() + module.backward_arrays());
+    here_ -= module.kept_arrays() + own;
+  }
+  void input_gradient(const Module<T>& module, const ArrayCounts& dout) {
+    here_ += dout;
+    most_.raise_to(here_ - module.kept_arrays() + module.first_half_arrays());
+    here_ += module.deferred_arrays();
+  }
+  void weight_gradient(const Module<T>& module, const ArrayCounts& own) {
+    here_ -= module.kept_arrays() + module.deferred_arrays() + own;
+  }
+  void give_back(const ArrayCounts& arrays) { here_ -= arrays; }
+  const ArrayCounts& most() const noexcept { return most_; }
+
+ private:
+  ArrayCounts here_, most_;
+};
+
+/// As PipelinedModel takes arrays and gives them back. stages: this rank's modules by their stages.
+template <class T>
+ArrayCounts most_in_pipeline(const std::map<std::int32_t, const Module<T>*>& stages, const PipelineSchedule& schedule,
+                             int rank) {
+  PlannedPasses<T> passes;
+  for (const Action& action : schedule.actions[static_cast<std::size_t>(rank)]) {
+    if (!is_compute(action.kind)) continue;
+    const Module<T>& module = *stages.at(action.stage);
+    const bool is_last = action.stage + 1 == schedule.stages();
+    const ArrayCounts input{module.in_elements()}, output{module.out_elements()};
+    const ArrayCounts own = (module.needs_input() ? input : ArrayCounts()) + (is_last ? output : ArrayCounts());
+    const ArrayCounts dout = is_last ? ArrayCounts() : output;
+    switch (action.kind) {
+      case ActionKind::Forward:
+        passes.forward(module, is_last ? input + output : input);
+        if (!module.needs_input()) passes.give_back(input);
+        break;
+      case ActionKind::Backward: passes.backward(module, own); break;
+      case ActionKind::InputGradient: passes.input_gradient(module, dout); break;
+      case ActionKind::WeightGradient: passes.weight_gradient(module, own + dout); break;
+      default: break;
+    }
+  }
+  return passes.most();
+}
+
+template <class T>
+ArrayCounts most_of_passes(const std::vector<ModulePtr<T>>& modules) {
+  PlannedPasses<T> passes;
+  for (const ModulePtr<T>& module : modules) passes.forward(*module);
+  for (auto module = modules.rbegin(); module != modules.rend(); ++module) passes.backward(**module);
+  return passes.most();
 }
 
 }  // namespace
@@ -35,28 +104,23 @@ std::size_t converted_bytes(const ParameterList& list) {
 template <class T>
 std::size_t planned_bytes(const std::vector<ModulePtr<T>>& modules, const ParameterList& list,
                           const PipelineSchedule* schedule, int rank) {
-  std::size_t bytes = converted_bytes<T>(list), room = 0;
-  for (const ModulePtr<T>& module : modules) room = std::max(room, module->room_bytes());
-  bytes += room;
-  if (schedule == nullptr) {
-    for (const ModulePtr<T>& module : modules) bytes += module->kept_bytes();
-    return bytes;
-  }
-  const std::vector<std::int32_t> live = most_live(*schedule);
+  const auto bytes_of = [](const ArrayCounts& arrays) {
+    return static_cast<std::size_t>(arrays.elements()) * sizeof(T);
+  };
+  const std::size_t converted = bytes_of(converted_arrays<T>(list));
+  if (schedule == nullptr) return converted + bytes_of(most_of_passes(modules));
   std::vector<std::int64_t> inputs(static_cast<std::size_t>(schedule->stages()), 0);  // bytes
-  std::size_t own = 0;
+  std::map<std::int32_t, const Module<T>*> stages;
   for (std::int32_t s = 0; s < schedule->stages(); ++s) {
     const auto at = static_cast<std::size_t>(s);
     if (schedule->rank_of[at] != rank) continue;
-    const Module<T>& stage = *modules[own++];
-    const std::size_t in = bytes_of<T>(stage.in_elements()), out = bytes_of<T>(stage.out_elements());
-    inputs[at] = static_cast<std::int64_t>(in);
-    if (s + 1 < schedule->stages()) inputs[at + 1] = static_cast<std::int64_t>(out);
-    std::size_t kept = stage.kept_bytes() + in;
-    if (has_late_weights(*schedule)) kept += stage.deferred_bytes() + out;
-    bytes += kept * static_cast<std::size_t>(live[at]);
+    const Module<T>& stage = *modules[stages.size()];
+    stages[s] = &stage;
+    inputs[at] = stage.in_elements() * static_cast<std::int64_t>(sizeof(T));
+    if (s + 1 < schedule->stages()) inputs[at + 1] = stage.out_elements() * static_cast<std::int64_t>(sizeof(T));
   }
-  bytes += PipelineRunner::held_for(*schedule, rank, inputs);
+  std::size_t bytes = converted + bytes_of(most_in_pipeline(stages, *schedule, rank)) +
+                      PipelineRunner::held_for(*schedule, rank, inputs);
   for (const DataParameter& p : list.copies())
     bytes += static_cast<std::size_t>(p.box.elements()) * (size_of(p.dtype) + size_of(p.gradient_dtype()));
   return bytes;

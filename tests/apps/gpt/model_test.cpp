@@ -214,7 +214,7 @@ TEST_P(ActivationMemory, IsWhatWasPredicted) {
   c.step();
   const auto predicted =
       static_cast<double>(pass_bytes(shape, options_of(precision, recompute, shape, 1).job, kCount, {}));
-  EXPECT_NEAR(static_cast<double>(c.held_bytes()) / predicted, 1, 0.25);
+  EXPECT_NEAR(static_cast<double>(c.held_bytes()) / predicted, 1, 0.05);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -143,7 +143,7 @@ TEST_F(Program, HasTheLossesOfOneProcess_InAV) {
     options.insert(options.end(), {"--layers", "6", "--dtype", "f64", "--steps", "5", "--metrics", in("m")});
     const Outcome o = gpt(ranks, options);
     EXPECT_EQ(o.exit_code, 0) << o.err;
-    EXPECT_NEAR(percent_of_predicted(o.out), 100, kPercentOffInStages) << o.out;
+    EXPECT_NEAR(percent_of_predicted(o.out), 100, kPercentOff) << o.out;
     return last_loss(in("m"));
   };
   const double whole = loss(1, {});

@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/checkpoint/async_checkpointer.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
@@ -116,7 +117,9 @@ TEST(Checkpoint, SaysWhichRanksDiskIsFull_AndTheJobGoesOn) {
     const auto parts = parts_of_rank(Lying::Rows, world.rank(), kRanks, true);
     const auto save_step_2 = [&](bool async) {
       if (!async) return save_checkpoint(world.communicator(), folder / "c", parts.all, {.step = 2});
-      AsyncSave(world.communicator(), folder / "c", parts.all, {.step = 2}).finish();
+      AsyncCheckpointer checkpointer(world.communicator(), folder / "c");
+      checkpointer.save(parts.all, {.step = 2});
+      checkpointer.finish();
     };
     for (const bool async : {false, true}) {
       std::string said;
@@ -146,34 +149,6 @@ TEST(Checkpoint, SaysThatAFolderCannotBeMade) {
         system_error_of([&] { save_checkpoint(world.communicator(), folder / "file", parts.all, {.step = 1}); });
     require(has(said, folder / "file") && has(said, "rank 0 on"), said);
   });
-}
-
-TEST(AsyncSave, SavesWhatWasThereWhenItBegan) {
-  ScratchFolder folder;
-  on_threads(kRanks, only("inproc"), [&](World& world) {
-    auto parts = parts_of_rank(Lying::Columns, world.rank(), kRanks, true);
-    AsyncSave save(world.communicator(), folder / "c", parts.all, {.step = 1});
-    for (const CheckpointPart& part : parts.all) std::fill_n(part.buffer.data, part.buffer.bytes, std::byte{0xEE});
-    std::array<int, 1> sum{1};  // collectives go on meanwhile
-    for (int i = 0; i < 20; ++i) world.communicator().all_reduce(sum).get();
-    while (!save.written()) std::this_thread::yield();
-    require(latest_step(folder / "c") == std::nullopt, "in place before all ranks agree");
-    save.finish();
-    require(has(sinew::test::complaint([&] { save.finish(); }), "finished already"), "finished twice");
-  });
-  require_loads(folder / "c", 1);
-}
-
-TEST(AsyncSave, LeavesNothing_WhenItIsGivenUp) {
-  ScratchFolder folder;
-  save(folder / "c", 1);
-  on_threads(kRanks, only("inproc"), [&](World& world) {
-    const auto parts = parts_of_rank(Lying::Columns, world.rank(), kRanks, true);
-    { AsyncSave save(world.communicator(), folder / "c", parts.all, {.step = 2}); }
-    world.communicator().barrier().get();
-  });
-  save(folder / "c", 3);
-  EXPECT_THAT(names_in(folder / "c"), ElementsAre("step-000001", "step-000003"));
 }
 
 }  // namespace

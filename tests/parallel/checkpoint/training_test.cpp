@@ -31,7 +31,7 @@ using test::Mlp;
 
 constexpr int kBatch = 60;  // of all ranks: a multiple of 1 to 5
 
-enum class Saves { AtOnce, Async, ByACheckpointer };
+enum class Saves { AtOnce, ByACheckpointer };
 
 struct Job {
   std::string row = "ddp";
@@ -79,16 +79,11 @@ class Trainer {
     const auto parts = parts_to_save(data_, adam_);
     const CheckpointMetadata metadata{.step = steps, .optimizer_steps = adam_.steps()};
     if (how == Saves::AtOnce) return save_checkpoint(world_.communicator(), folder, parts, metadata);
-    if (how == Saves::ByACheckpointer) {
-      AsyncCheckpointer checkpointer(world_.communicator(), folder);
-      checkpointer.follow(data_);
-      (void)checkpointer.save(parts, metadata);
-      for (int more = 0; more < 3; ++more) (void)step(steps + more);
-      return checkpointer.finish();
-    }
-    AsyncSave save(world_.communicator(), folder, parts, metadata);
-    (void)step(steps);  // goes on, and changes all of it
-    save.finish();
+    AsyncCheckpointer checkpointer(world_.communicator(), folder);
+    checkpointer.follow(data_);
+    (void)checkpointer.save(parts, metadata);
+    for (int more = 0; more < 3; ++more) (void)step(steps + more);  // they change all of it
+    checkpointer.finish();
   }
 
   int load(const std::string& folder) {
@@ -191,7 +186,7 @@ TEST(Training, GoesOnBitForBit_OnTheSameLayout) {
     Job run = row;
     run.determinism = Determinism::Reproducible;
     const std::vector<double> expected = losses_without_a_break(run);
-    for (const Saves saves : {Saves::AtOnce, Saves::Async, Saves::ByACheckpointer}) {
+    for (const Saves saves : {Saves::AtOnce, Saves::ByACheckpointer}) {
       run.saves = saves;
       ScratchFolder folder;
       save_after_some_steps(run, folder / "c");

@@ -40,15 +40,13 @@ void fill(const InitialPart& part) { std::fill_n(part.into.data, part.into.bytes
 
 std::vector<DataParameter> one_parameter() { return {{.path = "a", .elements = 50, .unit = "u"}}; }
 
-Case save_case(const char* name, int thrower, SaveStage stage, const ScratchFolder& folder, bool async) {
-  const auto call = [stage, async, to = folder / name](World& world, bool throws) {
+Case save_case(const char* name, int thrower, SaveStage stage, const ScratchFolder& folder) {
+  const auto call = [stage, to = folder / name](World& world, bool throws) {
     test::Parts parts = test::parts_of_rank(test::Lying::Copies, world.rank(), world.size(), true);
     const SaveOptions options{.reached = [&](SaveStage now) {
       if (throws && now == stage) throw 42;
     }};
-    if (!async) return save_checkpoint(world.communicator(), to, parts.all, {.step = 3}, options);
-    AsyncSave save(world.communicator(), to, parts.all, {.step = 3}, options);
-    save.finish();
+    save_checkpoint(world.communicator(), to, parts.all, {.step = 3}, options);
   };
   return {name, thrower, call, fmt::format("save of step 3 to {}, reached({})", folder / name, name)};
 }
@@ -87,10 +85,10 @@ std::vector<Case> cases(const ScratchFolder& folder) {
        },
        "parameters of the engine"},
   };
-  all.push_back(save_case("Folder", 0, SaveStage::Folder, folder, false));
-  all.push_back(save_case("Written", 2, SaveStage::Written, folder, false));
-  all.push_back(save_case("Indexed", 0, SaveStage::Indexed, folder, true));
-  all.push_back(save_case("InPlace", 0, SaveStage::InPlace, folder, false));
+  all.push_back(save_case("Folder", 0, SaveStage::Folder, folder));
+  all.push_back(save_case("Written", 2, SaveStage::Written, folder));
+  all.push_back(save_case("Indexed", 0, SaveStage::Indexed, folder));
+  all.push_back(save_case("InPlace", 0, SaveStage::InPlace, folder));
   return all;
 }
 

@@ -234,8 +234,7 @@ TEST(PipelineSchedule, IsThatOfTheFile_AsItWasReadOnce) {
   EXPECT_NE(schedule_of(config), first);
 }
 
-/// Room for activations is what the proof counts.
-TEST(PipelineSchedule, HasPlacesForWhatIsLive) {
+TEST(PipelineSchedule, HasLateWeights_WhereItsGeneratorSplitsBackwardPasses) {
   for (const NamedGenerator& generator : generators()) {
     for (const int pp : {1, 2, 3, 4}) {
       for (const int micro_batches : {1, 3, 8}) {
@@ -245,7 +244,6 @@ TEST(PipelineSchedule, HasPlacesForWhatIsLive) {
         config.virtual_stages = generator.virtual_stages(2);
         config.micro_batches = micro_batches;
         const PipelineSchedule schedule = schedule_of(config);
-        EXPECT_EQ(most_live(schedule), prove(schedule).live.by_stage) << generator.name << ' ' << pp;
         const bool is_dual = generator.name == "dualpipev" && (pp > 1 || micro_batches > 1);
         EXPECT_EQ(has_late_weights(schedule), generator.name == "zb-h1" || generator.name == "zb-v" || is_dual);
       }

@@ -33,6 +33,8 @@ TEST(RecomputationPolicy, KeepsLessAndChangesNoBit) {
     const Outcome full = trained({.recomputation = {Recompute::Full}, .splits = splits});
     expect_same_numbers(selective, none);
     expect_same_numbers(full, none);
+    for (const Outcome* o : {&none, &selective, &full})
+      EXPECT_NEAR(static_cast<double>(o->held_bytes) / static_cast<double>(o->planned_bytes), 1, 0.05);
     EXPECT_LT(selective.held_bytes, none.held_bytes);
     if (!splits) {  // between both halves of a backward pass, all is there again
       EXPECT_LT(full.held_bytes, selective.held_bytes);

@@ -67,7 +67,10 @@ class Counted final : public Module<float> {
   Counted(ModulePtr<float> module, int& passes) : module_(std::move(module)), passes_(&passes) {}
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
-  std::size_t kept_bytes() const override { return module_->kept_bytes(); }
+  ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
+  ArrayCounts deferred_arrays() const override { return module_->deferred_arrays(); }
+  ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
+  ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
   void for_each_part(const std::function<void(ModulePtr<float>&)>& f) override { f(module_); }
   void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<float>& pass, const float* x, Kept<float>& kept, float* out) override {
@@ -132,7 +135,8 @@ inline ModulePtr<float> blocks(const LayerGroup& group, const ContextGroup& cont
 /// The numbers that training leaves, and the memory that it took.
 struct Outcome {
   std::vector<float> out{}, dx{}, gradients{};
-  std::size_t held_bytes = 0, kept_bytes = 0, said_bytes = 0;
+  std::size_t held_bytes = 0, kept_bytes = 0;
+  std::size_t planned_bytes = 0, said_bytes = 0;  ///< what the modules said that they would hold, and keep
   Passes passes{};
 };
 
@@ -161,6 +165,10 @@ inline Outcome trained(World& world, const Policies& policies) {
   Module<float>& module = model.module();
   ArrayPool<float> pool;
   outcome.said_bytes = module.kept_bytes();
+  const ArrayCounts planned = policies.splits
+                                  ? module.kept_arrays() + module.deferred_arrays() + module.first_half_arrays()
+                                  : most_of(module.forward_arrays(true), module.backward_arrays());
+  outcome.planned_bytes = static_cast<std::size_t>(planned.elements()) * sizeof(float);
   const auto elements = static_cast<std::size_t>(module.in_elements());
   std::vector<float> x(elements), dout(elements);
   for (std::size_t i = 0; i < elements; ++i) {
