@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/job/stage_sharding.hpp>
 #include <sinew/parallel/job/wire_rules.hpp>
 #include <sinew/parallel/mesh/layout_arithmetic.hpp>
 #include <sinew/parallel/mesh/layout_rules.hpp>
@@ -46,6 +47,8 @@ Finding judge_near(const JobRequest& asked) {
   if (near == 1) return "";
   if (asked.config.zero != 3)
     return fmt::format("{} near ranks with zero {}, which keeps whole parameters", near, asked.config.zero);
+  if (follows_schedule(asked.config, *asked.engine))
+    return fmt::format("{} near ranks, and the schedule of the pipeline decides when parameters are freed", near);
   const int shards = shard_ranks(asked);
   if (shards == 0) return std::nullopt;
   return shards % near == 0 ? "" : fmt::format("{} near ranks, of {} that shard", near, shards);

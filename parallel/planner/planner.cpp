@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <sinew/parallel/job/job_rules.hpp>
+#include <sinew/parallel/planner/costs/data_exchanges.hpp>
 #include <sinew/parallel/planner/planned_exchanges.hpp>
 #include <sinew/parallel/planner/planner.hpp>
 
@@ -33,10 +34,6 @@ void add_model_rules(const PlanQuestion& q, const JobConfig& config, std::vector
 
 }  // namespace
 
-ScheduleShape schedule_shape(const JobConfig& config) {
-  return {config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches), config.virtual_stages};
-}
-
 Planner::Planner(const PlanQuestion& question)
     : question_(question.complete()),
       engine_(planned_engine(question_)),
@@ -60,8 +57,7 @@ const std::vector<StagePasses>& Planner::passes(const JobConfig& c) {
                 samples_of_pass(question_.ranks(), c),
                 static_cast<int>(c.recompute),
                 c.sequence_parallel,
-                l.etp,
-                0};
+                l.etp};
   std::vector<StagePasses>& known = passes_[key];
   if (known.empty()) known = stage_passes(question_, c, collectives_);
   return known;
@@ -76,9 +72,7 @@ const std::vector<StageActivations>& Planner::activations(const JobConfig& c) {
                 samples_of_pass(question_.ranks(), c),
                 static_cast<int>(c.recompute),
                 c.sequence_parallel,
-                static_cast<int>(placement_of(c.schedule)),
-                0,
-                0};
+                static_cast<int>(placement_of(c.schedule))};
   std::vector<StageActivations>& known = activations_[key];
   if (known.empty()) known = planned_activations(question_, c);
   return known;
@@ -102,14 +96,17 @@ const DataTimes& Planner::data(const JobConfig& c) {
                 alone ? c.micro_batches : 0,
                 alone ? static_cast<int>(c.recompute) : 0,
                 l.etp,
-                static_cast<int>(placement_of(c.schedule))};
+                static_cast<int>(placement_of(c.schedule)),
+                c.near_ranks,
+                c.near_ranks > 1 ? l.cp : 0,
+                static_cast<int>(c.weights),
+                c.int4_gradients};
   const auto found = data_.find(key);
   if (found != data_.end()) return found->second;
   return data_.emplace(key, data_times(question_, c, passes(c), collectives_)).first->second;
 }
 
-PlannedMemory Planner::memory(const JobConfig& config) {
-  const std::vector<PlannedMemory>& held = held_.by_rank(config);
+PlannedMemory Planner::most_of(const JobConfig& config, const std::vector<PlannedMemory>& held) {
   const std::vector<StageActivations>& kept = activations(config);
   const LiveStages& at_once = live(config);
   PlannedMemory most;
@@ -119,6 +116,26 @@ PlannedMemory Planner::memory(const JobConfig& config) {
     if (here.total() > most.total()) most = here;
   }
   return most;
+}
+
+PlannedMemory Planner::memory(const JobConfig& config) { return most_of(config, held_.by_rank(config)); }
+
+PlannedMemory Planner::least_memory(const JobConfig& config) { return most_of(config, held_.least_by_rank(config)); }
+
+FarTraffic Planner::traffic(const JobConfig& config) {
+  JobConfig of_hosts = config;
+  if (config.near_ranks == 1) of_hosts.near_ranks = data_ranks_of_host(question_, config);
+  const std::int64_t passes = stages(config) > 1 ? 1 : config.micro_batches;
+  const auto sent_by = [&](DataStrategy strategy, const std::vector<DataParameter>& parameters) {
+    if (config.near_ranks == 1) strategy.options.step.reshard_axes = strategy.options.step.scatter_axes = "";
+    if (follows(config)) follow(strategy, sharding(config).schedule, config, engine_, {}, parameters);
+    return far_traffic(parameters, strategy.row, strategy.options, strategy.shape, strategy.near, passes);
+  };
+  FarTraffic sum = sent_by(data_strategy(question_.ranks(), of_hosts, engine_), engine_.parameters(config, {}));
+  if (!engine_.expert_parameters) return sum;
+  const FarTraffic more =
+      sent_by(expert_strategy(question_.ranks(), config), engine_.expert_parameters(config, {}));
+  return {sum.weights + more.weights, sum.gradients + more.gradients};
 }
 
 PipelineCosts Planner::costs_of(const JobConfig& config) {
@@ -149,9 +166,35 @@ PlannedTime Planner::busy_time(const JobConfig& config) {
   return time;
 }
 
+/// Adds the bubble, and the exposed time of gathers and sums that a schedule begins. The bubble is the one of stages
+/// whose exchanges take no time.
+void Planner::add_exchanges_of_stages(const JobConfig& config, PlannedTime& time) {
+  const PipelineSchedule& schedule = sharding(config).schedule;
+  PipelineCosts costs = costs_of(config);
+  const auto makespan = [&] { return static_cast<Seconds>(simulate(schedule, costs).makespan) / kNano; };
+  const Seconds alone = makespan();
+  const std::vector<HeldElements> elements = elements_of_stages(question_, config);
+  std::vector<DataExchanges> exchanges;
+  for (const HeldElements& of_stage : elements)
+    exchanges.push_back(data_exchanges(question_, config, of_stage, collectives_));
+  const auto set = [&](std::int64_t StageCosts::*part, Seconds DataExchanges::*from) {
+    for (std::size_t s = 0; s < exchanges.size(); ++s) costs.stages[s].*part = nanoseconds(exchanges[s].*from);
+  };
+  if (config.zero == 3) set(&StageCosts::gather, &DataExchanges::gather);
+  const Seconds with_gathers = config.zero == 3 ? makespan() : alone;
+  set(&StageCosts::sum, &DataExchanges::sum);
+  time.bubble = std::max(alone - time.passes.total(), 0.0);
+  time.data.parameters += std::max(with_gathers - alone, 0.0);
+  time.data.gradients += std::max(makespan() - with_gathers, 0.0);
+}
+
 PlannedTime Planner::time(const JobConfig& config) {
   PlannedTime time = busy_time(config);
   if (stages(config) == 1) return time;
+  if (follows(config)) {
+    add_exchanges_of_stages(config, time);
+    return time;
+  }
   const Seconds makespan = static_cast<Seconds>(makespans_.makespan(schedule_shape(config), costs_of(config))) / kNano;
   time.bubble = std::max(makespan - time.passes.total(), 0.0);
   return time;

@@ -13,6 +13,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/violation.hpp>
+#include <sinew/parallel/data_parallel/memory/far_traffic.hpp>
 #include <sinew/parallel/planner/costs/data_times.hpp>
 #include <sinew/parallel/planner/costs/held_bytes.hpp>
 #include <sinew/parallel/planner/costs/pipeline_costs.hpp>
@@ -60,11 +61,22 @@ class SINEW_API Planner {
 
   // The functions below take configurations that break no rule.
   PlannedMemory memory(const JobConfig& config);
-  /// Simulates the pipeline, action by action.
+  /// At most memory() in total. It does not need the schedule that a job follows (HeldPlans::least_by_rank).
+  PlannedMemory least_memory(const JobConfig& config);
+  /// Simulates the pipeline, action by action. If the job follows its schedule, gathers and sums of stages run beside
+  /// the compute, and the rest of their time is exposed.
   PlannedTime time(const JobConfig& config);
-  /// At most time() in total. It uses least_makespan() instead of a simulation.
+  /// At most time() in total. It uses least_makespan() instead of a simulation, and no time for exchanges of stages.
   PlannedTime least_time(const JobConfig& config);
   PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
+  /// Returns whether gathers and sums of parameters follow the schedule of the pipeline.
+  bool follows(const JobConfig& config) const noexcept { return follows_schedule(config, engine_); }
+  /// How the stages of a pipeline are gathered and summed, and why (ShardingChoice::why).
+  /// Shape: follows() is true.
+  const ShardingChoice& sharding(const JobConfig& config) { return held_.sharding(config); }
+  /// The bytes that data parallelism of a rank sends to other hosts in a step: far_traffic() of the step's graph. For
+  /// experts, each rank counts as a host of its own.
+  FarTraffic traffic(const JobConfig& config);
 
   /// As planned_exchanges().
   std::string exchanges(const JobConfig& config);
@@ -79,6 +91,8 @@ class SINEW_API Planner {
   const LiveStages& live(const JobConfig& config);
   const DataTimes& data(const JobConfig& config);
   PipelineCosts costs_of(const JobConfig& config);
+  void add_exchanges_of_stages(const JobConfig& config, PlannedTime& time);
+  PlannedMemory most_of(const JobConfig& config, const std::vector<PlannedMemory>& held);
   PlannedTime busy_time(const JobConfig& config);
 
   PlanQuestion question_;
@@ -87,14 +101,11 @@ class SINEW_API Planner {
   HeldPlans held_;
   PipelineMakespans makespans_;
   double flops_of_step_ = 0;
-  using Key = std::array<std::int64_t, 10>;
+  using Key = std::array<std::int64_t, 14>;
   std::map<Key, std::vector<StagePasses>> passes_;
   std::map<Key, std::vector<StageActivations>> activations_;
   std::map<Key, DataTimes> data_;
   std::map<ScheduleShape, LiveStages> live_;
 };
-
-/// The generator's name and arguments for the schedule of a configuration.
-SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
 
 }  // namespace sinew::parallel

@@ -15,11 +15,11 @@ namespace sinew::parallel {
 namespace {
 
 /// A part, and the rank that holds or wants it.
-struct OwnedPart {
+struct OwnedRange {
   int rank = 0;
   const PartDescription* part = nullptr;
 };
-using PartsByItem = std::map<std::string_view, std::vector<OwnedPart>>;
+using PartsByItem = std::map<std::string_view, std::vector<OwnedRange>>;
 
 PartsByItem parts_by_item(const std::vector<ReshardFacts>& of_ranks,
                           std::vector<PartDescription> ReshardFacts::*which) {
@@ -41,7 +41,7 @@ struct RunEnd {
   int change = 0;  ///< 1: the run begins; -1: it ends
 };
 
-void add_ends(std::vector<RunEnd>& ends, const OwnedPart& owned, bool is_held) {
+void add_ends(std::vector<RunEnd>& ends, const OwnedRange& owned, bool is_held) {
   for (const ElementRun& run : runs_of(owned.part->item, owned.part->extent)) {
     ends.push_back({run.first, owned.rank, is_held, 1});
     ends.push_back({run.last, owned.rank, is_held, -1});
@@ -123,9 +123,9 @@ class Sorter {
 };
 
 /// The elements that any of the parts has, in the fewest runs.
-std::vector<ElementRun> united_runs(const std::vector<OwnedPart>& parts) {
+std::vector<ElementRun> united_runs(const std::vector<OwnedRange>& parts) {
   std::vector<ElementRun> runs, united;
-  for (const OwnedPart& owned : parts) {
+  for (const OwnedRange& owned : parts) {
     const std::vector<ElementRun> more = runs_of(owned.part->item, owned.part->extent);
     runs.insert(runs.end(), more.begin(), more.end());
   }
@@ -141,7 +141,7 @@ std::vector<ElementRun> united_runs(const std::vector<OwnedPart>& parts) {
 }
 
 /// An item that two ranks describe differently.
-[[noreturn]] void throw_conflict(const OwnedPart& a, const char* a_does, const OwnedPart& b, const char* b_does,
+[[noreturn]] void throw_conflict(const OwnedRange& a, const char* a_does, const OwnedRange& b, const char* b_does,
                                  std::string_view expected) {
   throw Error(Code::InvalidArgument,
               fmt::format("reshard: rank {} {} {}, rank {} {} {}; expected {}", a.rank, a_does,
@@ -149,9 +149,9 @@ std::vector<ElementRun> united_runs(const std::vector<OwnedPart>& parts) {
 }
 
 /// The elements that a rank wants in two dtypes are in two sweeps, so they are looked for by themselves.
-void require_wanted_once(const CheckpointItem& item, const std::vector<OwnedPart>& wanted) {
+void require_wanted_once(const CheckpointItem& item, const std::vector<OwnedRange>& wanted) {
   std::map<int, std::vector<ElementRun>> of_rank;
-  for (const OwnedPart& owned : wanted) {
+  for (const OwnedRange& owned : wanted) {
     const std::vector<ElementRun> runs = runs_of(owned.part->item, owned.part->extent);
     std::vector<ElementRun>& all = of_rank[owned.rank];
     all.insert(all.end(), runs.begin(), runs.end());
@@ -175,16 +175,16 @@ std::vector<CheckpointItem> items_of(const std::vector<ReshardFacts>& of_ranks) 
   std::map<std::string_view, CheckpointItem> items;
   for (const auto& [name, parts] : held) {
     items.emplace(name, parts[0].part->item);
-    for (const OwnedPart& other : parts) {
+    for (const OwnedRange& other : parts) {
       if (other.part->item != parts[0].part->item)
         throw_conflict(parts[0], "holds", other, "holds", "one shape and dtype of an item on all ranks that hold it");
     }
   }
   for (const auto& [name, parts] : wanted) {
     const auto holders = held.find(name);
-    const OwnedPart& first = holders == held.end() ? parts[0] : holders->second[0];
+    const OwnedRange& first = holders == held.end() ? parts[0] : holders->second[0];
     items.emplace(name, first.part->item);
-    for (const OwnedPart& other : parts) {
+    for (const OwnedRange& other : parts) {
       if (other.part->item.shape != first.part->item.shape)
         throw_conflict(first, holders == held.end() ? "wants" : "holds", other, "wants", "one shape of an item");
       if (holders == held.end()) continue;
@@ -227,10 +227,10 @@ std::vector<ElementClass> classes_of(const std::vector<ReshardFacts>& of_ranks,
     require_wanted_once(item, wanters->second);
     std::vector<RunEnd> held_ends;
     if (const auto holders = held.find(item.name); holders != held.end()) {
-      for (const OwnedPart& owned : holders->second) add_ends(held_ends, owned, true);
+      for (const OwnedRange& owned : holders->second) add_ends(held_ends, owned, true);
     }
     std::map<DType, std::vector<RunEnd>> ends_of;
-    for (const OwnedPart& owned : wanters->second) {
+    for (const OwnedRange& owned : wanters->second) {
       const DType travels = travelling_dtype(item.dtype, owned.part->item.dtype);
       add_ends(ends_of.try_emplace(travels, held_ends).first->second, owned, false);
     }

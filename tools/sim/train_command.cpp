@@ -40,7 +40,7 @@ struct TrainOptions {
   std::size_t top = 10;
   std::string memory, flops, memory_rate;
   std::optional<double> efficiency;
-  bool stored = false, json = false, explain = false;
+  bool stored = false, json = false, explain = false, zero_plus_plus = false, stage_actions = false;
   std::string gradients = "f32";
 };
 
@@ -97,6 +97,8 @@ sp::PlanQuestion question_of(const TrainOptions& o) {
   q.global_batch = o.global_batch;
   q.attention = o.stored ? sp::AttentionMemory::Stored : sp::AttentionMemory::Blocks;
   if (o.efficiency) q.efficiency = *o.efficiency;
+  q.zero_plus_plus = o.zero_plus_plus;
+  q.stage_actions = o.stage_actions;
   q.precision.gradient = *dtype_from_name(o.gradients);
   return q;
 }
@@ -166,7 +168,7 @@ void add_options(CLI::App& app, TrainOptions& o) {
   CLI::Option* layout =
       app.add_option("--layout", o.layout,
                      "explain this one instead: tp=8,pp=4,dp=..,cp=..,ep=..,zero=1,micro-batch=1,schedule=interleaved,"
-                     "virtual-stages=2,recompute=selective");
+                     "virtual-stages=2,recompute=selective,weights=int8,gradients=int4,near=8,budget=12GiB");
   CLI::Option* explain =
       app.add_flag("--explain", o.explain,
                    "with --layout: list the exchanges that the optimizer removes, merges and moves, and why")
@@ -179,6 +181,10 @@ void add_options(CLI::App& app, TrainOptions& o) {
   app.add_option("--gradients", o.gradients, "element type that gradients are added up and summed in (f32)")
       ->check(CLI::IsMember({"f32", "bf16"}));
   app.add_flag("--stored-attention", o.stored, "scores of attention are kept, not made again block by block");
+  app.add_flag("--zero++", o.zero_plus_plus,
+               "also try ZeRO++ beside zero=3: int8 weights, int4 gradients, copies among the ranks of a host");
+  app.add_flag("--stage-actions", o.stage_actions,
+               "the program gathers and sums the parameters of a pipeline stage by stage, as its schedule says");
   CLI::Option* json = app.add_flag("--json", o.json, "print one JSON object");
   explain->excludes(json);
   app.footer(

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <sinew/core/base/table.hpp>
@@ -36,24 +37,50 @@ std::string heading(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
   return text;
 }
 
+/// The settings of a layout that no other column has: "int8 int4 near 8".
+std::string more_text(const sp::JobConfig& c) {
+  std::vector<std::string> parts;
+  if (c.weights != sp::WeightWire::Plain) parts.emplace_back(name_of(c.weights));
+  if (c.int4_gradients) parts.emplace_back("int4");
+  if (c.near_ranks > 1) parts.push_back(fmt::format("near {}", c.near_ranks));
+  if (c.prefetch_bytes > 0) parts.push_back(fmt::format("budget {:.1f} GiB", gib(c.prefetch_bytes)));
+  return fmt::format("{}", fmt::join(parts, " "));
+}
+
+/// Whether a question has answers with such settings.
+bool has_more(const sp::PlanQuestion& q) { return q.zero_plus_plus || q.stage_actions; }
+
 /// An empty table with the columns that compare layouts.
-Table layouts_table() {
+Table layouts_table(const sp::PlanQuestion& q) {
   const auto figure = [](const char* name, const char* below = "") {
     return Column{.name = name, .below = below, .align = Align::Right};
   };
-  return Table(
-      {figure("tp"), figure("pp"), figure("dp"), figure("cp"), figure("ep"), figure("zero"), figure("micro", "batch"),
-       Column{.name = "schedule"}, Column{.name = "recompute"}, figure("memory", "(GiB)"), figure("step", "(s)"),
-       figure("exposed", "(%)"), figure("bubble", "(%)"), figure("MFU", "(%)"), figure("tokens/s")},
-      "  ", "  ");
+  std::vector<Column> columns{figure("tp"),
+                              figure("pp"),
+                              figure("dp"),
+                              figure("cp"),
+                              figure("ep"),
+                              figure("zero"),
+                              figure("micro", "batch"),
+                              Column{.name = "schedule"},
+                              Column{.name = "recompute"},
+                              figure("memory", "(GiB)"),
+                              figure("step", "(s)"),
+                              figure("exposed", "(%)"),
+                              figure("bubble", "(%)"),
+                              figure("MFU", "(%)"),
+                              figure("tokens/s")};
+  if (has_more(q)) columns.push_back(Column{.name = "and"});
+  return Table(std::move(columns), "  ", "  ");
 }
 
-std::vector<std::string> row(const sp::Planner& planner, const sp::PlannedLayout& p) {
+std::vector<std::string> row(sp::Planner& planner, const sp::PlannedLayout& p) {
   const sp::PlanQuestion& q = planner.question();
   const sp::LayoutSizes& l = p.config.layout;
   const double step = p.time.total();
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
-  return {std::to_string(l.tp),
+  std::vector<std::string> cells{
+          std::to_string(l.tp),
           std::to_string(l.pp),
           std::to_string(sp::data_ranks(q.ranks(), p.config)),
           std::to_string(l.cp),
@@ -68,6 +95,8 @@ std::vector<std::string> row(const sp::Planner& planner, const sp::PlannedLayout
           percent(p.time.bubble / step),
           percent(planner.model_flops_share(step)),
           fmt::format("{:.0f}", q.tokens() / step)};
+  if (has_more(q)) cells.push_back(more_text(p.config));
+  return cells;
 }
 
 Json memory_json(const sp::PlannedMemory& m) {
@@ -83,7 +112,11 @@ std::vector<std::pair<const char*, double>> parts_of(const sp::PlannedTime& t) {
           {"tied embeddings", t.data.embeddings},  {"optimizer", t.data.optimizer}};
 }
 
-Json layout_object(const sp::Planner& planner, const sp::PlannedLayout& p) {
+Json traffic_json(const sp::FarTraffic& t) {
+  return {{"total", t.total()}, {"weights", t.weights}, {"gradients", t.gradients}};
+}
+
+Json layout_object(sp::Planner& planner, const sp::PlannedLayout& p) {
   const sp::PlanQuestion& q = planner.question();
   const sp::LayoutSizes& l = p.config.layout;
   const double step = p.time.total();
@@ -100,6 +133,12 @@ Json layout_object(const sp::Planner& planner, const sp::PlannedLayout& p) {
           {"schedule", sp::stages(p.config) > 1 ? p.config.schedule : ""},
           {"virtual_stages", p.config.virtual_stages},
           {"recompute", name_of(p.config.recompute)},
+          {"weights", name_of(p.config.weights)},
+          {"gradients", p.config.int4_gradients ? "int4" : "plain"},
+          {"near_ranks", p.config.near_ranks},
+          {"budget_bytes", p.config.prefetch_bytes},
+          {"sharding", planner.follows(p.config) ? planner.sharding(p.config).why : ""},
+          {"traffic_bytes", traffic_json(planner.traffic(p.config))},
           {"memory_bytes", memory_json(p.memory)},
           {"step_s", step},
           {"communication_s", p.time.communication()},
@@ -127,10 +166,10 @@ Json question_object(const sp::PlanQuestion& q, std::int64_t memory_bytes) {
 
 }  // namespace
 
-std::string plan_table(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
+std::string plan_table(sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
   std::string text = heading(planner.question(), memory_bytes);
   text += fmt::format("{} layouts judged, {} break no rule and fit\n", result.judged, result.fitting);
-  Table layouts = layouts_table();
+  Table layouts = layouts_table(planner.question());
   for (const sp::PlannedLayout& p : result.best) layouts.add(row(planner, p));
   if (!result.best.empty()) text += layouts.text();
   text += "Why the others lose, by the first limit that each hits, and of each the one that comes nearest:\n";
@@ -142,7 +181,7 @@ std::string plan_table(const sp::Planner& planner, const sp::PlanResult& result,
   return text + losers.text();
 }
 
-std::string plan_json(const sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
+std::string plan_json(sp::Planner& planner, const sp::PlanResult& result, std::int64_t memory_bytes) {
   Json out = question_object(planner.question(), memory_bytes);
   out["judged"] = result.judged;
   out["fitting"] = result.fitting;
@@ -155,7 +194,7 @@ std::string plan_json(const sp::Planner& planner, const sp::PlanResult& result, 
   return json_text(out);
 }
 
-std::string layout_table(const sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
+std::string layout_table(sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
   const sp::PlanQuestion& q = planner.question();
   const double step = p.time.total();
   std::string text = heading(q, memory_bytes) + sp::layout_text(q, p.config) + "\n";
@@ -169,6 +208,10 @@ std::string layout_table(const sp::Planner& planner, const sp::PlannedLayout& p,
   Table parts({{}, {.align = Align::Right}}, "  ");
   for (const auto& [name, bytes] : memory) parts.add({name, fmt::format("{:.2f} GiB", gib(bytes))});
   text += parts.text();
+  const sp::FarTraffic sent = planner.traffic(p.config);
+  text += fmt::format("data parallelism sends {:.2f} GiB to other hosts: weights {:.2f}, gradients {:.2f}\n",
+                      gib(sent.total()), gib(sent.weights), gib(sent.gradients));
+  if (planner.follows(p.config)) text += fmt::format("stages: {}\n", planner.sharding(p.config).why);
   text += fmt::format("step {}, {:.1f} % of it exposed communication, {:.1f} % bubble; MFU {:.1f} %, {:.0f} tokens/s\n",
                       time_text(step), 100 * p.time.communication() / step, 100 * p.time.bubble / step,
                       100 * planner.model_flops_share(step), q.tokens() / step);
@@ -179,7 +222,7 @@ std::string layout_table(const sp::Planner& planner, const sp::PlannedLayout& p,
   return text + times.text();
 }
 
-std::string layout_json(const sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
+std::string layout_json(sp::Planner& planner, const sp::PlannedLayout& p, std::int64_t memory_bytes) {
   Json out = question_object(planner.question(), memory_bytes);
   out["fits"] = p.memory.total() <= memory_bytes;
   out["layout"] = layout_object(planner, p);

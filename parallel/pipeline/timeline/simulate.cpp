@@ -19,7 +19,8 @@ void require_sound(const PipelineSchedule& schedule, const PipelineCosts& costs)
     refuse(fmt::format("costs of {} stages: expected 1 or {}", costs.stages.size(), stages));
   std::int64_t least = costs.latency;
   for (const StageCosts& c : costs.stages)
-    least = std::min({least, c.forward, c.backward, c.input_gradient, c.weight_gradient, c.recompute});
+    least =
+        std::min({least, c.forward, c.backward, c.input_gradient, c.weight_gradient, c.recompute, c.gather, c.sum});
   if (least < 0) refuse(fmt::format("a cost of {}: expected 0 or more", least));
   const PipelineVerdict verdict = prove(schedule, {.messages = has_messages(schedule)});
   if (!verdict) refuse(verdict.reason);
@@ -33,13 +34,13 @@ std::int64_t cost_of(const Action& a, const PipelineCosts& costs) {
     case ActionKind::InputGradient: return stage.input_gradient;
     case ActionKind::WeightGradient: return stage.weight_gradient;
     case ActionKind::Recompute: return stage.recompute;
+    case ActionKind::Unshard: return stage.gather;
+    case ActionKind::Reduce: return stage.sum;
     case ActionKind::SendActivation:
     case ActionKind::ReceiveActivation:
     case ActionKind::SendGradient:
     case ActionKind::ReceiveGradient:
-    case ActionKind::Unshard:
-    case ActionKind::Reshard:
-    case ActionKind::Reduce: return 0;
+    case ActionKind::Reshard: return 0;
   }
   return 0;
 }
@@ -53,7 +54,8 @@ PipelineTimeLine simulate(const PipelineSchedule& schedule, const PipelineCosts&
       has_messages(schedule) ? Dependencies(inventory, channels_of(inventory), std::nullopt) : Dependencies(inventory);
   PipelineTimeLine line;
   line.busy.assign(schedule.actions.size(), 0);
-  std::vector<std::int64_t> now(schedule.actions.size(), 0);
+  std::vector<std::int64_t> now(schedule.actions.size(), 0), exchanged(now);
+  std::vector<std::int64_t> gathered(schedule.rank_of.size(), 0);  // by stage: the end of its last gather
   std::vector<std::int64_t> ends(static_cast<std::size_t>(inventory.count()), 0);
   for (const std::vector<Action>& actions : schedule.actions) line.spans.emplace_back(actions.size());
   walk(inventory, dependencies, [&](std::int32_t n) {
@@ -67,11 +69,20 @@ PipelineTimeLine simulate(const PipelineSchedule& schedule, const PipelineCosts&
       start = std::max(start, ends[static_cast<std::size_t>(need)] + (travels ? costs.latency : 0));
     }
     const std::int64_t cost = cost_of(a, costs);
+    auto& span = line.spans[r][static_cast<std::size_t>(n - inventory.first(rank))];
+    if (a.kind == ActionKind::Unshard || a.kind == ActionKind::Reduce) {
+      ends[static_cast<std::size_t>(n)] = start;
+      span.start = std::max(start, exchanged[r]);
+      span.end = exchanged[r] = span.start + cost;
+      if (a.kind == ActionKind::Unshard) gathered[static_cast<std::size_t>(a.stage)] = span.end;
+      return;
+    }
+    if (is_compute(a.kind)) start = std::max(start, gathered[static_cast<std::size_t>(a.stage)]);
     now[r] = ends[static_cast<std::size_t>(n)] = start + cost;
     line.busy[r] += cost;
-    line.spans[r][static_cast<std::size_t>(n - inventory.first(rank))] = {start, now[r]};
+    span = {start, now[r]};
   });
-  line.makespan = *std::ranges::max_element(now);
+  line.makespan = std::max(*std::ranges::max_element(now), *std::ranges::max_element(exchanged));
   return line;
 }
 

@@ -12,7 +12,7 @@
 
 namespace sinew::parallel {
 
-/// The times that the computations of a stage take.
+/// The times that the computations of a stage take, and the exchanges of its parameters and gradients.
 /// Units: any unit that is the same for all, such as nanoseconds. They are whole numbers, so that times that are equal
 ///        on paper are equal here.
 struct StageCosts {
@@ -21,6 +21,8 @@ struct StageCosts {
   std::int64_t input_gradient = 1;
   std::int64_t weight_gradient = 1;
   std::int64_t recompute = 1;
+  std::int64_t gather = 0;  ///< of an Unshard
+  std::int64_t sum = 0;     ///< of a Reduce
 };
 
 /// The costs of a whole pipeline.
@@ -36,7 +38,7 @@ struct PipelineTimeLine {
 
     friend bool operator==(const Span&, const Span&) = default;
   };
-  std::vector<std::vector<Span>> spans{};  ///< by rank, one for each action; only compute takes time
+  std::vector<std::vector<Span>> spans{};  ///< by rank, one for each action; messages take no time
   std::vector<std::int64_t> busy{};        ///< by rank
   std::int64_t makespan = 0;               ///< the end of the last action; the step begins at 0
 
@@ -48,7 +50,8 @@ struct PipelineTimeLine {
 };
 
 /// Simulates a schedule. Each rank takes its actions in order, each one as soon as the actions for which it waits have
-/// ended. A schedule of compute alone is simulated as if messages were posted when they are needed.
+/// ended. A schedule of compute alone is simulated as if messages were posted when they are needed. The gathers and the
+/// sums of a rank run one after the other beside its compute. A compute of an unsharded stage waits for its gather.
 /// Errors: InvalidArgument for a schedule that prove() refuses, for costs below 0, and for costs of another number of
 ///         stages.
 /// Cost:   about 0.1 us for each action.

@@ -22,8 +22,9 @@ struct DataTimes {
 
 /// Model: without a pipeline, gradients are summed during the backward pass of the last microbatch. Only the sum of the
 ///        layer that ends last is exposed. Parameters of ZeRO 3 are gathered one layer ahead, in each pass. In a
-///        pipeline both exchanges are exposed, because a rank's stages are one unit (docs/adr/0017). Gathers after the
-///        update are exposed. The update reads and writes 30 bytes for each element that a rank owns.
+///        pipeline both exchanges are exposed, because a rank's stages are one unit (docs/adr/0017). With
+///        PlanQuestion::stage_actions they run beside the stages, and the result has none of their time: simulate()
+///        finds what is exposed. Gathers after the update are exposed. The update reads and writes 30 bytes for each element that a rank owns.
 /// Shape: stages: stage_passes() of the same configuration.
 SINEW_API DataTimes data_times(const PlanQuestion& question, const JobConfig& config,
                                const std::vector<StagePasses>& stages, CollectiveCosts& costs);

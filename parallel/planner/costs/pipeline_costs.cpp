@@ -58,6 +58,10 @@ StagePlacement placement_of(std::string_view name) noexcept {
   return found == nullptr ? StagePlacement::Loop : found->placement;
 }
 
+ScheduleShape schedule_shape(const JobConfig& config) {
+  return {config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches), config.virtual_stages};
+}
+
 std::int32_t rank_of_stage(const JobConfig& config, std::int32_t stage) {
   return rank_of_stage(placement_of(config.schedule), config.layout.pp, stage);
 }

@@ -21,6 +21,9 @@ struct ScheduleShape {
   friend auto operator<=>(const ScheduleShape&, const ScheduleShape&) = default;
 };
 
+/// The generator's name and arguments for the schedule of a configuration.
+SINEW_API ScheduleShape schedule_shape(const JobConfig& config);
+
 /// The rank that has a stage of a configuration. If no generator has the name of the schedule, stages are placed in a
 /// loop.
 SINEW_API std::int32_t rank_of_stage(const JobConfig& config, std::int32_t stage);

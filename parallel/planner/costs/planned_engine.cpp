@@ -18,13 +18,14 @@ class ParameterListing {
  public:
   ParameterListing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
 
-  void add(const std::string& unit, const std::vector<Weight>& weights) {
+  /// name: the begin of the parameters' names.
+  void add(const std::string& name, const std::string& unit, const std::vector<Weight>& weights) {
     for (const Weight& w : weights) {
       if (w.elements == 0 || w.of_experts != of_experts_) continue;
-      all_.push_back({.path = unit + "." + w.name,
+      all_.push_back({.path = name + "." + w.name,
                       .dtype = config_.precision.parameter,
                       .elements = w.elements,
-                      .unit = stages(config_) > 1 ? "stages" : unit,
+                      .unit = unit,
                       .gradient = config_.precision.gradient});
     }
   }
@@ -36,6 +37,18 @@ class ParameterListing {
   std::vector<DataParameter> all_;
 };
 
+/// The stage of a unit that planned_parameters() names.
+std::int32_t stage_of_unit(std::int64_t layers, const JobConfig& config, const std::string& unit) {
+  const std::int32_t all = stages(config);
+  if (unit == "input") return 0;
+  if (unit == "output") return all - 1;
+  const std::int64_t layer = std::stoll(unit.substr(std::string("layers.").size()));
+  auto stage = static_cast<std::int32_t>(layer * all / layers);
+  while (rows_of({}, stage, all, layers).first > layer) --stage;
+  while (rows_of({}, stage, all, layers).last <= layer) ++stage;
+  return stage;
+}
+
 }  // namespace
 
 std::vector<Rows> layers_of_stages(std::int64_t layers, int stages) {
@@ -44,19 +57,26 @@ std::vector<Rows> layers_of_stages(std::int64_t layers, int stages) {
   return all;
 }
 
-std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config, const RankPlace& place,
+std::vector<DataParameter> planned_parameters(const PlanQuestion& q, const JobConfig& config, const RankPlace& place,
                                               bool of_experts) {
+  const ModelShape& model = q.model;
   const WeightPart part{place.tp, config.layout.tp, config.layout.ep};
   const int all = stages(config);
+  const auto unit = [&](std::string alone, std::string in_stage) {
+    if (all == 1) return alone;
+    return q.stage_actions ? in_stage : std::string("stages");
+  };
   const std::vector<Rows> layers = layers_of_stages(model.layers, all);
   ParameterListing list(config, of_experts);
-  if (place.pp == 0) list.add("root", input_weights(model, part));
-  if (rank_of_stage(config, all - 1) == place.pp) list.add("root", output_weights(model, part));
+  if (place.pp == 0) list.add("root", unit("root", "input"), input_weights(model, part));
+  if (rank_of_stage(config, all - 1) == place.pp) list.add("root", unit("root", "output"), output_weights(model, part));
   for (int s = 0; s < all; ++s) {
     if (rank_of_stage(config, s) != place.pp) continue;
     const Rows& here = layers[static_cast<std::size_t>(s)];
-    for (std::int64_t l = here.first; l < here.last; ++l)
-      list.add(fmt::format("layers.{}", l), layer_weights(model, l, part));
+    for (std::int64_t l = here.first; l < here.last; ++l) {
+      const std::string name = fmt::format("layers.{}", l);
+      list.add(name, unit(name, name), layer_weights(model, l, part));
+    }
   }
   return list.take();
 }
@@ -101,21 +121,23 @@ EngineFacts planned_engine(const PlanQuestion& question) {
   facts.most_pp = static_cast<int>(question.model.layers);
   facts.most_cp = question.sequence;
   facts.sequence_parallel = true;
-  facts.parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
-    return planned_parameters(model, config, place, false);
+  facts.parameters = [question](const JobConfig& config, const RankPlace& place) {
+    return planned_parameters(question, config, place, false);
+  };
+  facts.takes_stage_actions = question.stage_actions;
+  facts.stage_of_unit = [layers = question.model.layers](const JobConfig& config, const std::string& unit) {
+    return stage_of_unit(layers, config, unit);
   };
   if (question.model.experts > 0) {
     facts.axes.emplace_back("ep");
     facts.experts = question.model.experts;
-    facts.expert_parameters = [model = question.model](const JobConfig& config, const RankPlace& place) {
-      return planned_parameters(model, config, place, true);
+    facts.expert_parameters = [question](const JobConfig& config, const RankPlace& place) {
+      return planned_parameters(question, config, place, true);
     };
   }
   facts.activation_bytes = [question](const JobConfig& config, std::int64_t, const RankPlace& place) {
     const auto pp = static_cast<std::size_t>(place.pp);
-    const ScheduleShape shape{config.schedule, config.layout.pp, static_cast<std::int32_t>(config.micro_batches),
-                              config.virtual_stages};
-    const LiveStages live = stages(config) > 1 ? live_stages(shape) : LiveStages{{1}};
+    const LiveStages live = stages(config) > 1 ? live_stages(schedule_shape(config)) : LiveStages{{1}};
     return static_cast<std::size_t>(planned_activations(question, config)[pp].sum(live.by_rank[pp], live.outputs));
   };
   facts.outer_unit = "root";

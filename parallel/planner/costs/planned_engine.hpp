@@ -15,8 +15,10 @@ namespace sinew::parallel {
 SINEW_API std::vector<Rows> layers_of_stages(std::int64_t layers, int stages);
 
 /// The parameters of a rank at this place: those of its stages' layers, and those before the first and after the last
-/// layer. The table of tied token embeddings belongs to the first stage (docs/adr/0017).
-SINEW_API std::vector<DataParameter> planned_parameters(const ModelShape& model, const JobConfig& config,
+/// layer. The table of tied token embeddings belongs to the first stage (docs/adr/0017). Without a pipeline each layer
+/// is a unit, and the others are the unit "root". In a pipeline all parameters of a rank are one unit. With
+/// PlanQuestion::stage_actions, each layer is one there too, and the others are the units "input" and "output".
+SINEW_API std::vector<DataParameter> planned_parameters(const PlanQuestion& question, const JobConfig& config,
                                                         const RankPlace& place, bool of_experts);
 
 /// The activations that a rank of a pipeline keeps, in bytes.

@@ -34,9 +34,22 @@ PlanQuestion PlanQuestion::complete() const {
   }
   if (!(efficiency > 0 && efficiency <= 1))
     faults.push_back(fmt::format("efficiency: {}, expected more than 0, and 1 at most", efficiency));
+  const Network& net = cluster.network;
+  if (zero_plus_plus && (net.hosts < 2 || net.ranks_per_host < 2))
+    faults.push_back(
+        fmt::format("ZeRO++ on {} host{} of {} rank{}, expected 2 or more hosts of 2 or more ranks: it saves bytes "
+                    "between hosts",
+                    net.hosts, net.hosts == 1 ? "" : "s", net.ranks_per_host, net.ranks_per_host == 1 ? "" : "s"));
   if (!faults.empty())
     throw Error(Code::InvalidArgument, fmt::format("plan of '{}': {}", model.name, fmt::join(faults, "; ")));
   return q;
+}
+
+int data_ranks_of_host(const PlanQuestion& q, const JobConfig& config) {
+  const int sharers = config.layout.tp * config.layout.cp, on_host = q.cluster.network.ranks_per_host;
+  const int near = sharers > 0 && on_host % sharers == 0 ? on_host / sharers : 1;
+  const int data = data_ranks(q.ranks(), config);
+  return near < data && data % near == 0 ? near : 1;
 }
 
 LayerInput layer_input(const PlanQuestion& q, const JobConfig& config) {

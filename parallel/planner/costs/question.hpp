@@ -21,6 +21,12 @@ struct PlanQuestion {
   /// counted separately, by the bytes that it reads and writes. The default reproduces Korthikanti et al., arXiv
   /// 2205.05198, table 5 (docs/planner.md).
   double efficiency = 0.65;
+  /// true: the search also tries ZeRO++ beside ZeRO 3: int8 weights, int4 gradients, and the ranks of a host as near
+  /// ranks. These round what is sent.
+  bool zero_plus_plus = false;
+  /// true: the training program gathers parameters and sums gradients stage by stage, as the schedule of a pipeline
+  /// says (EngineFacts::takes_stage_actions).
+  bool stage_actions = false;
 
   /// The question with defaults filled in.
   /// Errors: InvalidArgument that lists everything that is out of range.
@@ -28,6 +34,10 @@ struct PlanQuestion {
   int ranks() const noexcept { return cluster.ranks(); }
   double tokens() const noexcept { return static_cast<double>(global_batch) * static_cast<double>(sequence); }
 };
+
+/// The data-parallel ranks of a host that hold different shards under a configuration, for JobConfig::near_ranks. 1:
+/// none are on one host, or all are.
+SINEW_API int data_ranks_of_host(const PlanQuestion& question, const JobConfig& config);
 
 /// The part of a layer that one rank computes at a time under a configuration.
 SINEW_API LayerInput layer_input(const PlanQuestion& question, const JobConfig& config);

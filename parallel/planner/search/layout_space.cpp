@@ -26,10 +26,29 @@ class Collected {
 
   void zero_and_recompute() {
     for (int zero = 0; zero <= 3; ++zero) {
-      if (zero != from_.zero) add(fmt::format("zero {}", zero), [&](JobConfig& c) { c.zero = zero; });
+      if (zero == from_.zero) continue;
+      add(fmt::format("zero {}", zero), [&](JobConfig& c) {
+        c.zero = zero;
+        c.weights = WeightWire::Plain;
+        c.int4_gradients = false;
+        c.near_ranks = 1;
+      });
     }
     for (const Recompute r : {Recompute::None, Recompute::Selective, Recompute::Full}) {
       if (r != from_.recompute) add(fmt::format("recompute {}", name_of(r)), [&](JobConfig& c) { c.recompute = r; });
+    }
+  }
+  void wires() {
+    JobConfig plain = from_;
+    plain.weights = WeightWire::Plain;
+    plain.int4_gradients = false;
+    plain.near_ranks = 1;
+    for (const JobConfig& c : wire_variants(q_, plain)) {
+      if (c.weights == from_.weights && c.int4_gradients == from_.int4_gradients && c.near_ranks == from_.near_ranks)
+        continue;
+      add(fmt::format("weights {}, gradients {}, near {}", name_of(c.weights), c.int4_gradients ? "int4" : "plain",
+                      c.near_ranks),
+          [&](JobConfig& to) { to = c; });
     }
   }
   void micro_batch() {
@@ -58,6 +77,7 @@ class Collected {
         add(fmt::format("{} {}", name, size), [&](JobConfig& c) {
           c.layout.*field->value = static_cast<int>(size);
           c.sequence_parallel = c.layout.tp > 1;
+          if (c.near_ranks > 1) c.near_ranks = data_ranks_of_host(q_, c);
           const auto schedules = schedules_for(q_, c.layout.pp);
           if (std::ranges::find(schedules, std::pair(c.schedule, c.virtual_stages)) == schedules.end()) {
             c.schedule = "1f1b";
@@ -137,9 +157,31 @@ std::vector<std::pair<std::string, int>> schedules_for(const PlanQuestion& q, in
   return all;
 }
 
+std::vector<JobConfig> wire_variants(const PlanQuestion& q, const JobConfig& config) {
+  std::vector<JobConfig> all{config};
+  if (!q.zero_plus_plus || config.zero != 3) return all;
+  const bool is_pipeline = stages(config) > 1;
+  const int near = is_pipeline && q.stage_actions ? 1 : data_ranks_of_host(q, config);
+  for (const int near_ranks : near > 1 ? std::vector{1, near} : std::vector{1}) {
+    for (const WeightWire weights : {WeightWire::Plain, WeightWire::Int8}) {
+      for (const bool int4 : {false, true}) {
+        // The stages of a rank are gathered once, so near copies alone change nothing in a pipeline.
+        if (near_ranks > 1 && is_pipeline && !int4) continue;
+        if (near_ranks == 1 && weights == WeightWire::Plain && !int4) continue;
+        all.push_back(config);
+        all.back().weights = weights;
+        all.back().int4_gradients = int4;
+        all.back().near_ranks = near_ranks;
+      }
+    }
+  }
+  return all;
+}
+
 std::vector<Neighbour> neighbours(const PlanQuestion& question, const JobConfig& config) {
   Collected changes(question, config);
   changes.zero_and_recompute();
+  changes.wires();
   changes.micro_batch();
   changes.schedule();
   changes.sizes();

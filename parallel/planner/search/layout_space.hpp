@@ -23,6 +23,10 @@ std::vector<JobConfig> axis_layouts(const PlanQuestion& question);
 /// schedule.
 std::vector<std::pair<std::string, int>> schedules_for(const PlanQuestion& question, int pp);
 
+/// The ways in which ZeRO++ may send less under this configuration, the plain one first. Each is a copy with other
+/// values of JobConfig::weights, int4_gradients and near_ranks. Near ranks are those of a host.
+std::vector<JobConfig> wire_variants(const PlanQuestion& question, const JobConfig& config);
+
 /// A layout with one setting changed, and a text with the new value of this setting.
 struct Neighbour {
   std::string text;  ///< "zero 1", "tp 4"

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <set>
 #include <string_view>
 
@@ -6,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <sinew/parallel/planner/search/layout_space.hpp>
@@ -16,7 +19,8 @@ namespace sinew::parallel {
 namespace {
 
 constexpr std::string_view kEntries[] = {
-    "tp", "pp", "dp", "cp", "ep", "zero", "micro-batch", "schedule", "virtual-stages", "recompute"};
+    "tp",       "pp",             "dp",        "cp",      "ep",        "zero", "micro-batch",
+    "schedule", "virtual-stages", "recompute", "weights", "gradients", "near", "budget"};
 
 [[noreturn]] void refuse(std::string_view entry, std::string_view value, const std::string& expected) {
   throw Error(Code::InvalidArgument, fmt::format("layout: {}={}: expected {}", entry, value, expected));
@@ -34,6 +38,29 @@ Recompute recompute_of(std::string_view value) {
   refuse("recompute", value, "none, selective or full");
 }
 
+WeightWire wire_of(std::string_view value) {
+  for (const WeightWire w : {WeightWire::Plain, WeightWire::Int8}) {
+    if (name_of(w) == value) return w;
+  }
+  refuse("weights", value, "plain or int8");
+}
+
+bool int4_of(std::string_view value) {
+  if (value == "int4") return true;
+  if (value == "plain") return false;
+  refuse("gradients", value, "plain or int4");
+}
+
+std::int64_t budget_of(std::string_view value) {
+  try {
+    const std::uint64_t bytes = parse_bytes(value);
+    if (bytes <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return static_cast<std::int64_t>(bytes);
+  } catch (const Error&) {  // not a size: said below
+  }
+  refuse("budget", value, "a size such as 12GiB");
+}
+
 /// Sets one entry. The samples of a microbatch go to `samples`, because they are converted when all entries are known.
 void set(JobConfig& config, std::int64_t& samples, std::string_view entry, std::string_view value) {
   LayoutSizes& l = config.layout;
@@ -41,6 +68,12 @@ void set(JobConfig& config, std::int64_t& samples, std::string_view entry, std::
     config.schedule = value;
   } else if (entry == "recompute") {
     config.recompute = recompute_of(value);
+  } else if (entry == "weights") {
+    config.weights = wire_of(value);
+  } else if (entry == "gradients") {
+    config.int4_gradients = int4_of(value);
+  } else if (entry == "budget") {
+    config.prefetch_bytes = budget_of(value);
   } else {
     const int number = whole(entry, value);
     if (entry == "tp") l.tp = number;
@@ -49,6 +82,7 @@ void set(JobConfig& config, std::int64_t& samples, std::string_view entry, std::
     if (entry == "cp") l.cp = number;
     if (entry == "ep") l.ep = number;
     if (entry == "zero") config.zero = number;
+    if (entry == "near") config.near_ranks = number;
     if (entry == "micro-batch") samples = number;
     if (entry == "virtual-stages") config.virtual_stages = number;
   }
@@ -63,7 +97,12 @@ std::string layout_text(const PlanQuestion& q, const JobConfig& c) {
                                  data_ranks(q.ranks(), c), l.cp, experts, c.zero, samples_of_pass(q.ranks(), c));
   if (stages(c) > 1) text += fmt::format(", {}", c.schedule);
   if (c.virtual_stages > 1) text += fmt::format(" x{}", c.virtual_stages);
-  return text + fmt::format(", recompute {}", name_of(c.recompute));
+  text += fmt::format(", recompute {}", name_of(c.recompute));
+  if (c.weights != WeightWire::Plain) text += fmt::format(", weights {}", name_of(c.weights));
+  if (c.int4_gradients) text += ", gradients int4";
+  if (c.near_ranks > 1) text += fmt::format(", near {}", c.near_ranks);
+  if (c.prefetch_bytes > 0) text += fmt::format(", budget {}", format_bytes(static_cast<std::uint64_t>(c.prefetch_bytes)));
+  return text;
 }
 
 JobConfig layout_from_text(const PlanQuestion& q, const std::string& text) {

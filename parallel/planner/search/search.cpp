@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <tuple>
@@ -25,7 +26,7 @@ struct Fitting {
   std::int64_t memory = 0, micro_batches = 1;
   std::int32_t axes = 0;      // an index of axis_layouts()
   std::int16_t schedule = 0;  // an index of schedules_for() these axes
-  std::int8_t zero = 0;
+  std::int8_t zero = 0, wire = 0;  // wire: an index of wire_variants()
   Recompute recompute = Recompute::None;
 };
 
@@ -47,10 +48,10 @@ class Search {
     }
     rank();
     for (std::size_t i = 0; i < fitting_.size(); ++i) {
-      if (!is_best_.contains(i)) losers_.slower(config_of(fitting_[i]), fitting_[i].least, result_.best.front());
+      if (!is_settled_.contains(i) && !result_.best.empty()) losers_.slower(config_of(fitting_[i]), fitting_[i].least, result_.best.front());
     }
     result_.losers = losers_.take();
-    result_.fitting = static_cast<std::int64_t>(fitting_.size());
+    result_.fitting += static_cast<std::int64_t>(fitting_.size());
     result_.simulated = planner_.simulated_pipelines();
     return std::move(result_);
   }
@@ -80,16 +81,36 @@ class Search {
     }
     for (int zero = 0; zero <= 3; ++zero) {
       config.zero = zero;
-      ++result_.judged;
-      const PlannedMemory memory = planner_.memory(config);
-      if (memory.total() > most_bytes_) {
-        losers_.too_large(config, memory);
-        continue;
+      const std::vector<JobConfig> wires = wire_variants(q_, config);
+      for (std::size_t w = 0; w < wires.size(); ++w) {
+        ++result_.judged;
+        const PlannedMemory memory = planner_.least_memory(wires[w]);
+        if (memory.total() > most_bytes_) {
+          losers_.too_large(wires[w], memory);
+          continue;
+        }
+        fitting_.push_back({planner_.least_time(wires[w]).total(), memory.total(), config.micro_batches, axes, schedule,
+                            static_cast<std::int8_t>(zero), static_cast<std::int8_t>(w), config.recompute});
       }
-      fitting_.push_back({planner_.least_time(config).total(), memory.total(), config.micro_batches, axes, schedule,
-                          static_cast<std::int8_t>(zero), config.recompute});
     }
     config.zero = 0;
+  }
+
+  /// Plans a layout that least_memory() lets fit. If the job follows its schedule, and whole stages are too large, the
+  /// stages get the memory that is left as their budget. {}: it is too large with any budget.
+  std::optional<PlannedLayout> settled(JobConfig config) {
+    PlannedMemory memory = planner_.memory(config);
+    if (memory.total() > most_bytes_) {
+      config.prefetch_bytes = most_bytes_ - memory.total() + memory.underway;
+      if (config.prefetch_bytes <= 0 || config.zero < 2 || !planner_.violations(config).empty()) {
+        losers_.too_large(config, memory);
+        return std::nullopt;
+      }
+      memory = planner_.memory(config);
+    }
+    if (memory.total() <= most_bytes_) return PlannedLayout{config, memory, planner_.time(config)};
+    losers_.too_large(config, memory);
+    return std::nullopt;
   }
 
   bool breaks_rule(const JobConfig& config) {
@@ -126,14 +147,14 @@ class Search {
     config.micro_batches = f.micro_batches;
     config.zero = f.zero;
     config.recompute = f.recompute;
-    return config;
+    return wire_variants(q_, config)[static_cast<std::size_t>(f.wire)];
   }
 
   /// Simulates the layouts that may be among the best, the most promising first, until no other layout can be among
   /// them.
   void rank() {
     std::ranges::sort(fitting_, {}, [](const Fitting& f) {
-      return std::tuple(f.least, f.memory, f.axes, f.schedule, f.micro_batches, f.zero, f.recompute);
+      return std::tuple(f.least, f.memory, f.axes, f.schedule, f.micro_batches, f.zero, f.wire, f.recompute);
     });
     struct Ranked {
       PlannedLayout layout;
@@ -144,7 +165,13 @@ class Search {
     for (std::size_t i = 0; i < fitting_.size(); ++i) {
       if (best.size() >= options_.top && fitting_[i].least > best.back().layout.time.total()) break;
       if (options_.progress) options_.progress("simulating pipelines", 1);
-      Ranked found{planner_.plan(config_of(fitting_[i])), i};
+      std::optional<PlannedLayout> layout = settled(config_of(fitting_[i]));
+      if (!layout) {
+        is_settled_.insert(i);
+        --result_.fitting;
+        continue;
+      }
+      Ranked found{*std::move(layout), i};
       best.insert(std::ranges::upper_bound(best, order(found), {}, order), std::move(found));
       if (best.size() > options_.top) best.pop_back();
     }
@@ -152,7 +179,7 @@ class Search {
       const auto broken = planner_.violations(r.layout.config);
       if (!broken.empty())
         throw std::logic_error(fmt::format("plan: {}: {}", layout_text(q_, r.layout.config), to_string(broken)));
-      is_best_.insert(r.number);
+      is_settled_.insert(r.number);
       result_.best.push_back(std::move(r.layout));
     }
   }
@@ -165,7 +192,7 @@ class Search {
   Losers losers_;
   std::map<std::tuple<std::string, int, int, Recompute>, std::vector<Violation>> schedules_;
   std::vector<Fitting> fitting_;
-  std::set<std::size_t> is_best_;  // indices of fitting_
+  std::set<std::size_t> is_settled_;  // indices of fitting_: the best, and those that proved too large
   PlanResult result_;
 };
 

@@ -47,6 +47,27 @@ TEST(Simulate, FindsThePublishedIdleTimes) {
   }
 }
 
+/// The first stage waits for its gather, and the last sum has no compute beside it. All other exchanges are hidden.
+TEST(Simulate, RunsExchangesOfStagesBesideCompute) {
+  const PipelineSchedule schedule = with_sharding(one_forward_one_backward(4, 8), 1);
+  PipelineCosts costs{.stages = {{.forward = 100, .backward = 200}}};
+  const std::int64_t alone = simulate(schedule, costs).makespan;
+  EXPECT_EQ(alone, 300 * (8 + 3));
+  costs.stages[0].gather = 50;
+  EXPECT_EQ(simulate(schedule, costs).makespan, alone + 50);
+  costs.stages[0].sum = 70;
+  EXPECT_EQ(simulate(schedule, costs).makespan, alone + 50 + 70);
+  // Gathers for each pass of two stages of a rank run one after the other, so they take more time than the computes.
+  const PipelineSchedule often = with_sharding(looped_breadth_first(1, 4, 2), 1);
+  costs.stages[0] = {.forward = 1, .backward = 1, .gather = 1000};
+  std::int64_t gathers = 0;
+  for (const Action& a : often.actions[0]) gathers += a.kind == ActionKind::Unshard ? 1 : 0;
+  EXPECT_GE(gathers, 2);
+  EXPECT_GE(simulate(often, costs).makespan, 1000 * gathers);
+  costs.stages[0].sum = -1;
+  EXPECT_THAT(refusal_of([&] { static_cast<void>(simulate(often, costs)); }), HasSubstr("a cost of -1"));
+}
+
 TEST(Simulate, FindsThePublishedBubbles) {
   // p 8, m 32: of the ideal time, and of all.
   const auto of = [](const PipelineSchedule& schedule) {
