@@ -57,7 +57,7 @@ std::string planned_exchanges(const PlanQuestion& question, const JobConfig& con
   std::string text = describe_exchanges(question.ranks(), config, planned_engine(question),
                                         [&](const Factorisation& mesh, NodeKind kind, std::string_view axes,
                                             std::int64_t bytes) { return seconds_of(costs, mesh, kind, axes, bytes); });
-  if (config.layout.tp == 1) return text;
+  if (config.layout.tp == 1 || question.model.attention_layers() == 0) return text;
   const LayerGraph layer = layer_of(question, config);
   const OptimizedComputes step =
       layer_step(layer, {.merge = ByteBuckets{},

@@ -15,7 +15,7 @@ namespace sinew::parallel {
 /// inputs.
 /// Shape: a configuration that breaks no rule.
 /// Model: the layer has attention with as many heads of keys as of queries, and an MLP with two matrices. The exchanges
-///        of other layers are the same.
+///        of other layers are the same. It is not listed if no layer of the model has attention.
 SINEW_API std::string planned_exchanges(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs);
 
 }  // namespace sinew::parallel

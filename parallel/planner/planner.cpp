@@ -41,8 +41,21 @@ Planner::Planner(const PlanQuestion& question)
       held_(question_),
       flops_of_step_(model_flops_of_token(question_.model, question_.sequence) * question_.tokens()) {}
 
-std::vector<Violation> Planner::violations(const JobConfig& config) const {
-  std::vector<Violation> broken = parallel::violations(question_.ranks(), config, engine_);
+std::vector<Violation> Planner::violations(const JobConfig& config) {
+  JobConfig judged = config;  // as if all layers were recomputed as the one that is recomputed most
+  for (const LayerTreatment& t : treatment_of_layers(question_, config.recompute))
+    judged.recompute = std::max(judged.recompute, t.recompute);
+  std::vector<Violation> broken = parallel::violations(question_.ranks(), judged, engine_);
+  if (question_.offloads_shards && config.zero != 3)
+    broken.push_back({"offload",
+                      fmt::format("shards in a store with zero {}, which keeps whole parameters", config.zero),
+                      {"zero 3"}});
+  if (question_.offloads_shards && broken.empty() && follows(config) &&
+      sharding(config).reduces == ReduceEvery::MicroBatch)
+    broken.push_back({"offload",
+                      "shards in a store, and gradients that are summed after each microbatch for the budget of "
+                      "stages",
+                      {"budget 0"}});
   add_model_rules(question_, config, broken);
   return broken;
 }
@@ -110,11 +123,15 @@ PlannedMemory Planner::most_of(const JobConfig& config, const std::vector<Planne
   const std::vector<StageActivations>& kept = activations(config);
   const LiveStages& at_once = live(config);
   PlannedMemory most;
+  std::int64_t stored = 0;
   for (std::size_t r = 0; r < held.size(); ++r) {
     PlannedMemory here = held[r];
     here.activations = static_cast<std::int64_t>(kept[r].sum(at_once.by_rank[r], at_once.outputs));
+    here.stored += static_cast<std::int64_t>(kept[r].stored_each * at_once.by_rank[r]);
+    stored = std::max(stored, here.stored);
     if (here.total() > most.total()) most = here;
   }
+  most.stored = stored;
   return most;
 }
 
@@ -133,8 +150,7 @@ FarTraffic Planner::traffic(const JobConfig& config) {
   };
   FarTraffic sum = sent_by(data_strategy(question_.ranks(), of_hosts, engine_), engine_.parameters(config, {}));
   if (!engine_.expert_parameters) return sum;
-  const FarTraffic more =
-      sent_by(expert_strategy(question_.ranks(), config), engine_.expert_parameters(config, {}));
+  const FarTraffic more = sent_by(expert_strategy(question_.ranks(), config), engine_.expert_parameters(config, {}));
   return {sum.weights + more.weights, sum.gradients + more.gradients};
 }
 

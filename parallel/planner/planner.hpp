@@ -32,7 +32,8 @@ struct PlannedTime {
   Seconds total() const noexcept { return passes.total() + bubble + data.total(); }
   /// The exposed time of all exchanges.
   Seconds communication() const noexcept {
-    return passes.tensor + passes.context + passes.experts + data.gradients + data.parameters + data.embeddings;
+    return passes.tensor + passes.context + passes.experts + passes.offload + data.gradients + data.parameters +
+           data.embeddings;
   }
   Seconds exposed() const noexcept { return bubble + communication(); }
 };
@@ -57,7 +58,8 @@ class SINEW_API Planner {
   /// All rules that a configuration breaks: those of a Job (job_rules.hpp) for planned_engine(), then
   ///   experts_even  ep divides the model's experts
   ///   tokens        sequence-parallel and context-parallel ranks have at least one token each
-  std::vector<Violation> violations(const JobConfig& config) const;
+  ///   offload       shards in a store need ZeRO 3, and one sum of each gradient in a step
+  std::vector<Violation> violations(const JobConfig& config);
 
   // The functions below take configurations that break no rule.
   PlannedMemory memory(const JobConfig& config);
@@ -71,7 +73,7 @@ class SINEW_API Planner {
   PlannedLayout plan(const JobConfig& config) { return {config, memory(config), time(config)}; }
   /// Returns whether gathers and sums of parameters follow the schedule of the pipeline.
   bool follows(const JobConfig& config) const noexcept { return follows_schedule(config, engine_); }
-  /// How the stages of a pipeline are gathered and summed, and why (ShardingChoice::why).
+  /// Says when the stages of a pipeline are gathered and summed, and why (ShardingChoice::why).
   /// Shape: follows() is true.
   const ShardingChoice& sharding(const JobConfig& config) { return held_.sharding(config); }
   /// The bytes that data parallelism of a rank sends to other hosts in a step: far_traffic() of the step's graph. For

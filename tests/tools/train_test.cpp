@@ -134,6 +134,55 @@ TEST(SinewSimTrain, SaysWhatThereIs_InThePlaceOfUnknownNames) {
   }
 }
 
+TEST(SinewSimTrain, TriesZeroPlusPlus_AndNamesIt) {
+  Outcome o = train({"--model", "llama3-8b", "--cluster", "dgx-h100x8", "--top", "3", "--zero++", "--json"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  const auto best = nlohmann::json::parse(o.out)["layouts"][0];
+  EXPECT_EQ(best["zero"], 3);
+  EXPECT_EQ(best["weights"], "int8");
+  EXPECT_GT(best["traffic_bytes"]["total"], 0);
+  o = train({"--model", "gpt2-xl", "--cluster", "dgx-h100x2", "--layout", "zero=3,weights=int8,gradients=int4,near=8"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("weights int8, gradients int4, near 8"), HasSubstr("to other hosts: weights ")));
+  o = train({"--model", "gpt2", "--cluster", "dgx-h100x1", "--zero++"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("ZeRO++ on 1 host of 8 ranks, expected 2 or more hosts"));
+}
+
+TEST(SinewSimTrain, SaysHowStagesAreGathered) {
+  const std::vector<std::string> layout{
+      "--model",    "llama3-8b", "--cluster",
+      "dgx-h100x2", "--layout",  "tp=4,pp=2,zero=3,schedule=interleaved,virtual-stages=4,budget=3GiB"};
+  std::vector<std::string> with = layout;
+  with.emplace_back("--stage-actions");
+  Outcome o = train(with);
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("budget 3GiB"), HasSubstr("of 4 stages of a rank at a time, gradients summed")));
+  o = train(layout);
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_THAT(o.err, HasSubstr("prefetch: a limit of 3221225472 bytes"));
+}
+
+TEST(SinewSimTrain, PlansAStore) {
+  Outcome o = train({"--model", "mamba2-2.7b", "--cluster", "dgx-h100x1", "--layout", "zero=3,micro-batch=8",
+                     "--offload-activations", "layers", "--offload-shards", "--store-rate", "50e9",
+                     "--recompute-layers", "layers.3=full,layers.4=full"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("in the store of a rank "), HasSubstr("copies to the store and back "),
+                           HasSubstr("recomputation")));
+  for (const auto& [arguments, said] :
+       {std::pair(std::vector<std::string>{"--offload-shards"}, "offload to a store of 0 bytes a second"),
+        {{"--offload-activations", "layers.99", "--store-rate", "1e9"}, "'layers.99' names no layer"},
+        {{"--recompute-layers", "layers.3"}, "--recompute-layers layers.3: expected NAME=none"},
+        {{"--store", "0"}, "--store 0: expected a size"}}) {
+    std::vector<std::string> all{"--model", "gpt2", "--cluster", "dgx-h100x1"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    o = train(all);
+    EXPECT_EQ(o.exit_code, 2) << said;
+    EXPECT_THAT(o.err, HasSubstr(said));
+  }
+}
+
 TEST(SinewSimTrain, Teaches) {
   const Outcome o = train({"--help"});
   EXPECT_EQ(o.exit_code, 0);

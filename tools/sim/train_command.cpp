@@ -41,6 +41,9 @@ struct TrainOptions {
   std::string memory, flops, memory_rate;
   std::optional<double> efficiency;
   bool stored = false, json = false, explain = false, zero_plus_plus = false, stage_actions = false;
+  bool offload_shards = false;
+  std::string store_rate, store;
+  std::vector<std::string> offloaded, recomputed;
   std::string gradients = "f32";
 };
 
@@ -78,12 +81,23 @@ std::optional<double> rate_of(const char* option, const std::string& text) {
   throw Error(Code::InvalidArgument, fmt::format("{} {}: expected a number per second, such as 989e12", option, text));
 }
 
-std::optional<std::int64_t> memory_of(const std::string& text) {
+std::optional<std::int64_t> memory_of(const char* option, const std::string& text) {
   if (text.empty()) return std::nullopt;
   const std::uint64_t bytes = parse_bytes(text);
   if (bytes == 0 || bytes > INT64_MAX)
-    throw Error(Code::InvalidArgument, fmt::format("--memory {}: expected a size such as 80GiB", text));
+    throw Error(Code::InvalidArgument, fmt::format("{} {}: expected a size such as 80GiB", option, text));
   return static_cast<std::int64_t>(bytes);
+}
+
+/// "layers.3=full"
+sp::RecomputedLayers recomputed_of(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  for (const sp::Recompute r : {sp::Recompute::None, sp::Recompute::Selective, sp::Recompute::Full}) {
+    if (equals != std::string::npos && text.substr(equals + 1) == name_of(r)) return {text.substr(0, equals), r};
+  }
+  throw Error(
+      Code::InvalidArgument,
+      fmt::format("--recompute-layers {}: expected NAME=none, =selective or =full, such as layers.3=full", text));
 }
 
 sp::PlanQuestion question_of(const TrainOptions& o) {
@@ -92,13 +106,18 @@ sp::PlanQuestion question_of(const TrainOptions& o) {
   q.cluster = sp::cluster_spec(virtual_cluster_from(o.cluster, o.network),
                                {.flops = rate_of("--flops", o.flops),
                                 .memory_bytes_per_s = rate_of("--memory-rate", o.memory_rate),
-                                .memory_bytes = memory_of(o.memory)});
+                                .memory_bytes = memory_of("--memory", o.memory)});
   q.sequence = o.sequence;
   q.global_batch = o.global_batch;
   q.attention = o.stored ? sp::AttentionMemory::Stored : sp::AttentionMemory::Blocks;
   if (o.efficiency) q.efficiency = *o.efficiency;
   q.zero_plus_plus = o.zero_plus_plus;
   q.stage_actions = o.stage_actions;
+  q.store.bytes_per_s = rate_of("--store-rate", o.store_rate).value_or(0);
+  q.store.bytes = memory_of("--store", o.store).value_or(0);
+  q.offloads_shards = o.offload_shards;
+  q.offloaded_activations = o.offloaded;
+  for (const std::string& text : o.recomputed) q.recomputed.push_back(recomputed_of(text));
   q.precision.gradient = *dtype_from_name(o.gradients);
   return q;
 }
@@ -185,6 +204,16 @@ void add_options(CLI::App& app, TrainOptions& o) {
                "also try ZeRO++ beside zero=3: int8 weights, int4 gradients, copies among the ranks of a host");
   app.add_flag("--stage-actions", o.stage_actions,
                "the program gathers and sums the parameters of a pipeline stage by stage, as its schedule says");
+  app.add_option("--recompute-layers", o.recomputed,
+                 "layers that recompute otherwise than their layout: layers.3=full,layers.4=none")
+      ->delimiter(',');
+  app.add_option("--offload-activations", o.offloaded,
+                 "layers whose activations are in a store between their passes: layers, or layers.3,layers.4")
+      ->delimiter(',');
+  app.add_flag("--offload-shards", o.offload_shards,
+               "shards of ZeRO 3 and the state of the optimizer are in a store; only such layouts");
+  app.add_option("--store-rate", o.store_rate, "bytes per second of a rank's copies to its store, such as 25e9");
+  app.add_option("--store", o.store, "room of a rank in its store, such as 256GiB; if not given, there is no limit");
   CLI::Option* json = app.add_flag("--json", o.json, "print one JSON object");
   explain->excludes(json);
   app.footer(

@@ -47,7 +47,7 @@ std::string more_text(const sp::JobConfig& c) {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
-/// Whether a question has answers with such settings.
+/// Returns whether a question has answers with such settings.
 bool has_more(const sp::PlanQuestion& q) { return q.zero_plus_plus || q.stage_actions; }
 
 /// An empty table with the columns that compare layouts.
@@ -79,29 +79,29 @@ std::vector<std::string> row(sp::Planner& planner, const sp::PlannedLayout& p) {
   const sp::LayoutSizes& l = p.config.layout;
   const double step = p.time.total();
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
-  std::vector<std::string> cells{
-          std::to_string(l.tp),
-          std::to_string(l.pp),
-          std::to_string(sp::data_ranks(q.ranks(), p.config)),
-          std::to_string(l.cp),
-          std::to_string(l.ep),
-          std::to_string(p.config.zero),
-          std::to_string(sp::samples_of_pass(q.ranks(), p.config)),
-          schedule_text(p.config),
-          std::string(name_of(p.config.recompute)),
-          fmt::format("{:.1f}", gib(p.memory.total())),
-          fmt::format("{:.3f}", step),
-          percent(p.time.communication() / step),
-          percent(p.time.bubble / step),
-          percent(planner.model_flops_share(step)),
-          fmt::format("{:.0f}", q.tokens() / step)};
+  std::vector<std::string> cells{std::to_string(l.tp),
+                                 std::to_string(l.pp),
+                                 std::to_string(sp::data_ranks(q.ranks(), p.config)),
+                                 std::to_string(l.cp),
+                                 std::to_string(l.ep),
+                                 std::to_string(p.config.zero),
+                                 std::to_string(sp::samples_of_pass(q.ranks(), p.config)),
+                                 schedule_text(p.config),
+                                 std::string(name_of(p.config.recompute)),
+                                 fmt::format("{:.1f}", gib(p.memory.total())),
+                                 fmt::format("{:.3f}", step),
+                                 percent(p.time.communication() / step),
+                                 percent(p.time.bubble / step),
+                                 percent(planner.model_flops_share(step)),
+                                 fmt::format("{:.0f}", q.tokens() / step)};
   if (has_more(q)) cells.push_back(more_text(p.config));
   return cells;
 }
 
 Json memory_json(const sp::PlannedMemory& m) {
   return {{"total", m.total()},       {"parameters", m.parameters}, {"gradients", m.gradients},
-          {"optimizer", m.optimizer}, {"underway", m.underway},     {"activations", m.activations}};
+          {"optimizer", m.optimizer}, {"underway", m.underway},     {"activations", m.activations},
+          {"stored", m.stored}};
 }
 
 std::vector<std::pair<const char*, double>> parts_of(const sp::PlannedTime& t) {
@@ -109,7 +109,8 @@ std::vector<std::pair<const char*, double>> parts_of(const sp::PlannedTime& t) {
           {"tensor exchanges", t.passes.tensor},   {"context exchanges", t.passes.context},
           {"expert exchanges", t.passes.experts},  {"bubble", t.bubble},
           {"sums of gradients", t.data.gradients}, {"gathers of parameters", t.data.parameters},
-          {"tied embeddings", t.data.embeddings},  {"optimizer", t.data.optimizer}};
+          {"tied embeddings", t.data.embeddings},  {"copies to the store", t.passes.offload},
+          {"optimizer", t.data.optimizer}};
 }
 
 Json traffic_json(const sp::FarTraffic& t) {
@@ -141,6 +142,7 @@ Json layout_object(sp::Planner& planner, const sp::PlannedLayout& p) {
           {"traffic_bytes", traffic_json(planner.traffic(p.config))},
           {"memory_bytes", memory_json(p.memory)},
           {"step_s", step},
+          {"hidden_copies_s", p.time.passes.hidden},
           {"communication_s", p.time.communication()},
           {"bubble_s", p.time.bubble},
           {"mfu", planner.model_flops_share(step)},
@@ -211,6 +213,10 @@ std::string layout_table(sp::Planner& planner, const sp::PlannedLayout& p, std::
   const sp::FarTraffic sent = planner.traffic(p.config);
   text += fmt::format("data parallelism sends {:.2f} GiB to other hosts: weights {:.2f}, gradients {:.2f}\n",
                       gib(sent.total()), gib(sent.weights), gib(sent.gradients));
+  if (p.memory.stored > 0) text += fmt::format("in the store of a rank {:.2f} GiB\n", gib(p.memory.stored));
+  if (p.time.passes.hidden > 0)
+    text += fmt::format("copies to the store and back {}, of which compute hides {}\n",
+                        time_text(p.time.passes.offload + p.time.passes.hidden), time_text(p.time.passes.hidden));
   if (planner.follows(p.config)) text += fmt::format("stages: {}\n", planner.sharding(p.config).why);
   text += fmt::format("step {}, {:.1f} % of it exposed communication, {:.1f} % bubble; MFU {:.1f} %, {:.0f} tokens/s\n",
                       time_text(step), 100 * p.time.communication() / step, 100 * p.time.bubble / step,

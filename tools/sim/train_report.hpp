@@ -13,9 +13,7 @@ std::string plan_table(parallel::Planner& planner, const parallel::PlanResult& r
 std::string plan_json(parallel::Planner& planner, const parallel::PlanResult& result, std::int64_t memory_bytes);
 
 /// One layout, with the parts of its step time and of its memory.
-std::string layout_table(parallel::Planner& planner, const parallel::PlannedLayout& layout,
-                         std::int64_t memory_bytes);
-std::string layout_json(parallel::Planner& planner, const parallel::PlannedLayout& layout,
-                        std::int64_t memory_bytes);
+std::string layout_table(parallel::Planner& planner, const parallel::PlannedLayout& layout, std::int64_t memory_bytes);
+std::string layout_json(parallel::Planner& planner, const parallel::PlannedLayout& layout, std::int64_t memory_bytes);
 
 }  // namespace sinew::tools

@@ -19,8 +19,7 @@ void require_sound(const PipelineSchedule& schedule, const PipelineCosts& costs)
     refuse(fmt::format("costs of {} stages: expected 1 or {}", costs.stages.size(), stages));
   std::int64_t least = costs.latency;
   for (const StageCosts& c : costs.stages)
-    least =
-        std::min({least, c.forward, c.backward, c.input_gradient, c.weight_gradient, c.recompute, c.gather, c.sum});
+    least = std::min({least, c.forward, c.backward, c.input_gradient, c.weight_gradient, c.recompute, c.gather, c.sum});
   if (least < 0) refuse(fmt::format("a cost of {}: expected 0 or more", least));
   const PipelineVerdict verdict = prove(schedule, {.messages = has_messages(schedule)});
   if (!verdict) refuse(verdict.reason);

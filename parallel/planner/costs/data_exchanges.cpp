@@ -32,6 +32,11 @@ class ExchangeTimes {
     DataExchanges times{sum(), gather(), 0};
     times.gather_again =
         near_.ranks > 1 ? costs_.seconds(Collective::AllGather, near_, parameter_bytes()) : times.gather;
+    if (!q_.offloads_shards) return times;
+    const double rate = q_.store.bytes_per_s * group_.ranks;
+    times.gather += parameter_bytes() / rate;
+    if (near_.ranks == 1) times.gather_again += parameter_bytes() / rate;
+    times.sum += gradient_bytes() / rate;
     return times;
   }
 
@@ -77,12 +82,12 @@ class ExchangeTimes {
 
 std::vector<HeldElements> elements_of_stages(const PlanQuestion& q, const JobConfig& config) {
   const WeightPart part{0, config.layout.tp, config.layout.ep};
-  const HeldElements first = split_by_kind(layer_weights(q.model, 0, part)),
-                     last = split_by_kind(layer_weights(q.model, q.model.layers - 1, part));
+  ByLayerKind<HeldElements> of_kind;
+  const auto of_layer = [&](std::int64_t layer) { return split_by_kind(layer_weights(q.model, layer, part)); };
   std::vector<HeldElements> stages_of;
   for (const Rows& rows : layers_of_stages(q.model.layers, stages(config))) {
     HeldElements here;
-    for (std::int64_t l = rows.first; l < rows.last; ++l) here += q.model.has_experts(l) ? last : first;
+    for (std::int64_t l = rows.first; l < rows.last; ++l) here += of_kind.of(q.model, l, of_layer);
     stages_of.push_back(here);
   }
   stages_of.front() += split_by_kind(input_weights(q.model, part));
@@ -109,8 +114,7 @@ DataExchanges data_exchanges(const PlanQuestion& q, const JobConfig& config, con
   const int near = config.near_ranks > 1 ? config.near_ranks * l.cp : 1;
   const DataExchanges shared = ExchangeTimes(q, config, costs, held.shared, {shards, l.tp}, near).of_row();
   if (held.experts == 0) return shared;
-  const DataExchanges experts =
-      ExchangeTimes(q, config, costs, held.experts, {copies, l.etp * l.ep}, 1).of_row();
+  const DataExchanges experts = ExchangeTimes(q, config, costs, held.experts, {copies, l.etp * l.ep}, 1).of_row();
   return {shared.sum + experts.sum, shared.gather + experts.gather, shared.gather_again + experts.gather_again};
 }
 

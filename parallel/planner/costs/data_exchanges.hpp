@@ -38,7 +38,8 @@ struct DataExchanges {
 /// The times of exchanges of so many elements under ddp or ZeRO, with ZeRO++ if the configuration asks for it. Bytes of
 /// quantised exchanges are those of int8_bytes() and int4_bytes(), with their scales. Encoding and decoding reads and
 /// writes elements and codes once, at the rate of the rank's memory. Gathers of near copies stay within the near ranks,
-/// and send plain elements. int4 gradients are sent to near ranks first, and then to far ones.
+/// and send plain elements. int4 gradients are sent to near ranks first, and then to far ones. Shards in a store are
+/// read before each gather, and written after each sum.
 SINEW_API DataExchanges data_exchanges(const PlanQuestion& question, const JobConfig& config, const HeldElements& held,
                                        CollectiveCosts& costs);
 

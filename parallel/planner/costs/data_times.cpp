@@ -29,7 +29,7 @@ DataTimes data_times(const PlanQuestion& q, const JobConfig& config, const std::
   const auto [sum, gather, again] = data_exchanges(q, config, held, costs);
   const double owned = config.zero == 0 ? held.shared + held.experts : held.shared / shards + held.experts / copies;
   DataTimes times;
-  times.optimizer = owned * kBytesOfUpdate / q.cluster.memory_bytes_per_s;
+  times.optimizer = owned * kBytesOfUpdate / (q.offloads_shards ? q.store.bytes_per_s : q.cluster.memory_bytes_per_s);
   if (q.model.tied && rank_of_stage(config, stages(config) - 1) != 0) {
     const int apart = ranks / l.pp * (l.pp - 1);
     const double table = number(rows_of({}, 0, l.tp, q.model.vocabulary).count() * q.model.hidden);

@@ -24,7 +24,8 @@ struct DataTimes {
 ///        layer that ends last is exposed. Parameters of ZeRO 3 are gathered one layer ahead, in each pass. In a
 ///        pipeline both exchanges are exposed, because a rank's stages are one unit (docs/adr/0017). With
 ///        PlanQuestion::stage_actions they run beside the stages, and the result has none of their time: simulate()
-///        finds what is exposed. Gathers after the update are exposed. The update reads and writes 30 bytes for each element that a rank owns.
+///        finds what is exposed. Gathers after the update are exposed. The update reads and writes 30 bytes for
+///        each element that a rank owns, in its memory or in its store.
 /// Shape: stages: stage_passes() of the same configuration.
 SINEW_API DataTimes data_times(const PlanQuestion& question, const JobConfig& config,
                                const std::vector<StagePasses>& stages, CollectiveCosts& costs);

@@ -11,8 +11,8 @@ namespace {
 std::int64_t of(const MemoryPlan& plan, Purpose purpose) { return static_cast<std::int64_t>(plan.of(purpose)); }
 
 PlannedMemory sum_of(const PlannedMemory& a, const PlannedMemory& b) {
-  return {a.parameters + b.parameters, a.gradients + b.gradients, a.optimizer + b.optimizer, a.underway + b.underway,
-          a.activations + b.activations};
+  return {a.parameters + b.parameters, a.gradients + b.gradients,     a.optimizer + b.optimizer,
+          a.underway + b.underway,     a.activations + b.activations, a.stored + b.stored};
 }
 
 /// The bytes of the largest stage that exist only during a part of a step, by pipeline rank.
@@ -54,8 +54,12 @@ PlannedMemory HeldPlans::planned(const JobConfig& config, DataStrategy strategy,
   if (follows) follow(strategy, sharding(config).schedule, config, engine_, place, parameters);
   const MemoryPlan plan =
       plan_memory(parameters, strategy.row, strategy.options, strategy.shape, memory_use(config, follows));
-  return {of(plan, Purpose::Parameter), of(plan, Purpose::Gradient), of(plan, Purpose::Optimizer),
-          of(plan, Purpose::Underway), 0};
+  PlannedMemory memory{of(plan, Purpose::Parameter), of(plan, Purpose::Gradient), of(plan, Purpose::Optimizer),
+                       of(plan, Purpose::Underway)};
+  if (!question_.offloads_shards) return memory;
+  memory.stored = memory.parameters + memory.gradients + memory.optimizer;
+  memory.parameters = memory.gradients = memory.optimizer = 0;
+  return memory;
 }
 
 PlannedMemory HeldPlans::of_place(const JobConfig& config, const RankPlace& place, bool of_experts, bool follows) {
@@ -86,7 +90,8 @@ PlannedMemory HeldPlans::of_place(const JobConfig& config, const RankPlace& plac
 std::vector<PlannedMemory> HeldPlans::most_by_rank(const JobConfig& config, bool follows) {
   const ModelShape& m = question_.model;
   const int tp = config.layout.tp;
-  const bool even = m.heads % tp == 0 && m.feed_forward % tp == 0 && m.vocabulary % tp == 0 &&
+  const std::int64_t in_state = m.mamba == 2 ? m.state_heads() : m.mamba == 1 ? m.channels() : 0;
+  const bool even = in_state % tp == 0 && m.heads % tp == 0 && m.feed_forward % tp == 0 && m.vocabulary % tp == 0 &&
                     m.shared_experts * m.expert_feed_forward % tp == 0;
   std::vector<PlannedMemory> by_rank;
   for (int pp = 0; pp < config.layout.pp; ++pp) {
@@ -104,9 +109,8 @@ std::vector<PlannedMemory> HeldPlans::most_by_rank(const JobConfig& config, bool
 
 const std::vector<PlannedMemory>& HeldPlans::by_rank(const JobConfig& config) {
   const bool follows = follows_schedule(config, engine_);
-  std::vector<PlannedMemory>& known = follows
-                                          ? followed_[{schedule_shape(config), key_of(config), config.prefetch_bytes}]
-                                          : known_[key_of(config)];
+  std::vector<PlannedMemory>& known =
+      follows ? followed_[{schedule_shape(config), key_of(config), config.prefetch_bytes}] : known_[key_of(config)];
   if (known.empty()) known = most_by_rank(config, follows);
   return known;
 }

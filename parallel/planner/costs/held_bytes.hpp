@@ -23,6 +23,7 @@ struct PlannedMemory {
   std::int64_t parameters = 0, gradients = 0, optimizer = 0;
   std::int64_t underway = 0;  ///< gathered parameters, and gradients that wait for their reduce_scatter
   std::int64_t activations = 0;
+  std::int64_t stored = 0;  ///< in PlanQuestion::store, beside the memory of the rank: not a part of the total
 
   std::int64_t total() const noexcept { return parameters + gradients + optimizer + underway + activations; }
 };
@@ -38,8 +39,8 @@ class SINEW_API HeldPlans {
   /// Shape:  a configuration whose layout breaks no rule.
   /// Errors: as sharding().
   const std::vector<PlannedMemory>& by_rank(const JobConfig& config);
-  /// At most by_rank(). If the job follows the schedule of its pipeline, this does not need the schedule: of what exists
-  /// only during a part of a step, it counts the largest stage.
+  /// At most by_rank(). If the job follows the schedule of its pipeline, this does not need the schedule. It counts the
+  /// gathered parameters and whole gradients of the largest stage alone.
   const std::vector<PlannedMemory>& least_by_rank(const JobConfig& config);
   /// The schedule with actions on parameters that the job follows: sharded_schedule(), computed once.
   /// Shape:  follows_schedule() is true.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <utility>
@@ -49,6 +50,13 @@ std::int32_t stage_of_unit(std::int64_t layers, const JobConfig& config, const s
   return stage;
 }
 
+/// The most ranks that can share the heads or channels of all layers.
+int most_tensor_ranks(const ModelShape& m) {
+  const std::int64_t of_state = m.mamba == 2 ? m.state_heads() : m.channels();
+  if (m.mamba == 0) return static_cast<int>(m.heads);
+  return static_cast<int>(m.attention_every > 0 ? std::min(m.heads, of_state) : of_state);
+}
+
 }  // namespace
 
 std::vector<Rows> layers_of_stages(std::int64_t layers, int stages) {
@@ -84,20 +92,26 @@ std::vector<DataParameter> planned_parameters(const PlanQuestion& q, const JobCo
 std::vector<StageActivations> planned_activations(const PlanQuestion& q, const JobConfig& config) {
   const LayerInput in = layer_input(q, config);
   const int all = stages(config), pp = config.layout.pp;
-  const auto of_kind = [&](std::int64_t layer) { return layer_activations(q.model, layer, in, config.recompute); };
-  const LayerActivations first = of_kind(0), last = of_kind(q.model.layers - 1);
-  const auto of_layer = [&](std::int64_t l) { return q.model.has_experts(l) ? last : first; };
+  const std::vector<LayerTreatment> treatments = treatment_of_layers(q, config.recompute);
+  std::array<ByLayerKind<LayerActivations>, 3> of_kind;  // by recomputation
   const std::vector<Rows> layers = layers_of_stages(q.model.layers, all);
   std::vector<StageActivations> by_rank(static_cast<std::size_t>(pp));
   for (int s = 0; s < all; ++s) {
     StageActivations& rank = by_rank[static_cast<std::size_t>(rank_of_stage(config, s))];
-    double kept = s == 0 ? input_activations(q.model, in) : 0, again = 0;
+    double kept = s == 0 ? input_activations(q.model, in) : 0, again = 0, stored = 0, most_stored = 0;
     const Rows& here = layers[static_cast<std::size_t>(s)];
     for (std::int64_t l = here.first; l < here.last; ++l) {
-      kept += of_layer(l).kept;
-      again = std::max(again, of_layer(l).made_again);
+      const LayerTreatment& t = treatments[static_cast<std::size_t>(l)];
+      const LayerActivations& of = of_kind[static_cast<std::size_t>(t.recompute)].of(
+          q.model, l, [&](std::int64_t layer) { return layer_activations(q.model, layer, in, t.recompute); });
+      (t.is_offloaded ? stored : kept) += of.kept;
+      if (t.is_offloaded) most_stored = std::max(most_stored, of.kept);
+      again = std::max(again, of.made_again);
     }
     rank.each = std::max(rank.each, kept);
+    rank.stored_each = std::max(rank.stored_each, stored);
+    // The layer that computes has its arrays, and others are on their way.
+    again += std::min(stored, most_stored + static_cast<double>(q.store.window_bytes));
     rank.once = std::max(rank.once, again);
   }
   if (all > 1) {
@@ -117,7 +131,7 @@ std::vector<StageActivations> planned_activations(const PlanQuestion& q, const J
 EngineFacts planned_engine(const PlanQuestion& question) {
   EngineFacts facts;
   facts.axes = {"dp", "tp", "cp", "pp"};
-  facts.most_tp = static_cast<int>(question.model.heads);
+  facts.most_tp = most_tensor_ranks(question.model);
   facts.most_pp = static_cast<int>(question.model.layers);
   facts.most_cp = question.sequence;
   facts.sequence_parallel = true;

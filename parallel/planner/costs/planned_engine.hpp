@@ -26,6 +26,7 @@ struct StageActivations {
   double each = 0;    ///< for each microbatch in flight in one of its stages
   double output = 0;  ///< for each microbatch in flight in the last stage, which has the logits
   double once = 0;
+  double stored_each = 0;  ///< in the store, for each microbatch in flight in one of its stages
 
   double sum(std::int32_t stages, std::int32_t outputs) const noexcept {
     return stages * each + outputs * output + once;

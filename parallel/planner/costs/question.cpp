@@ -10,6 +10,55 @@
 #include <sinew/parallel/planner/costs/question.hpp>
 
 namespace sinew::parallel {
+namespace {
+
+/// Returns whether a name stands for the layer: its own name, or "layers" for all.
+bool stands_for(const std::string& name, std::int64_t layer) {
+  return name == "layers" || name == fmt::format("layers.{}", layer);
+}
+
+void judge_names(const std::string& policy, const std::vector<std::string>& names, std::int64_t layers,
+                 std::vector<std::string>& faults) {
+  for (const std::string& name : names) {
+    bool found = false;
+    for (std::int64_t l = 0; l < layers && !found; ++l) found = stands_for(name, l);
+    if (!found)
+      faults.push_back(fmt::format("{}: '{}' names no layer, expected 'layers', or 'layers.0' to 'layers.{}'", policy,
+                                   name, layers - 1));
+  }
+}
+
+void judge_store(const PlanQuestion& q, std::vector<std::string>& faults) {
+  constexpr double kLeastRate = 1e3;
+  const bool is_used = q.offloads_shards || !q.offloaded_activations.empty();
+  if (is_used && !(q.store.bytes_per_s >= kLeastRate))
+    faults.push_back(
+        fmt::format("offload to a store of {} bytes a second, expected the rate of a rank's copies, {:.0e} "
+                    "or more",
+                    q.store.bytes_per_s, kLeastRate));
+  if (q.store.bytes < 0 || q.store.window_bytes < 0)
+    faults.push_back(fmt::format("a store of {} bytes with {} bytes on their way, expected 0 or more", q.store.bytes,
+                                 q.store.window_bytes));
+}
+
+}  // namespace
+
+std::vector<LayerTreatment> treatment_of_layers(const PlanQuestion& q, Recompute everywhere) {
+  std::vector<LayerTreatment> all(static_cast<std::size_t>(q.model.layers), {everywhere, false});
+  const auto for_each = [&](const std::string& name, const auto& change) {
+    for (std::int64_t l = 0; l < q.model.layers; ++l) {
+      if (stands_for(name, l)) change(all[static_cast<std::size_t>(l)]);
+    }
+  };
+  for (const bool exact : {false, true}) {  // longer names come last, because they count more
+    for (const RecomputedLayers& r : q.recomputed) {
+      if ((r.name != "layers") == exact) for_each(r.name, [&](LayerTreatment& t) { t.recompute = r.recompute; });
+    }
+  }
+  for (const std::string& name : q.offloaded_activations)
+    for_each(name, [](LayerTreatment& t) { t.is_offloaded = true; });
+  return all;
+}
 
 PlanQuestion PlanQuestion::complete() const {
   constexpr std::int64_t kTokens = 4 << 20, kMostSamples = 1 << 20, kMostTokens = std::int64_t{1} << 36;
@@ -34,6 +83,13 @@ PlanQuestion PlanQuestion::complete() const {
   }
   if (!(efficiency > 0 && efficiency <= 1))
     faults.push_back(fmt::format("efficiency: {}, expected more than 0, and 1 at most", efficiency));
+  if (faults_of(model).empty()) {
+    std::vector<std::string> names;
+    for (const RecomputedLayers& r : recomputed) names.push_back(r.name);
+    judge_names("recomputation", names, model.layers, faults);
+    judge_names("offload of activations", offloaded_activations, model.layers, faults);
+  }
+  judge_store(q, faults);
   const Network& net = cluster.network;
   if (zero_plus_plus && (net.hosts < 2 || net.ranks_per_host < 2))
     faults.push_back(

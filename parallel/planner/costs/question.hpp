@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include <sinew/parallel/job/job_config.hpp>
 #include <sinew/parallel/planner/costs/cluster_spec.hpp>
@@ -8,6 +10,23 @@
 #include <sinew/parallel/planner/model/model_shape.hpp>
 
 namespace sinew::parallel {
+
+/// A place beside a rank's own memory: the host's memory for a device, or a file (parallel/offload).
+struct PlannedStore {
+  double bytes_per_s = 0;  ///< of the copies of one rank, each way. 0: there is no store
+  std::int64_t bytes = 0;  ///< the room for one rank; 0: no limit
+  /// Activations that are on their way to the store and back at a time (ActivationOffload::write_bytes and
+  /// read_ahead_bytes).
+  std::int64_t window_bytes = std::int64_t{128} << 20;
+};
+
+/// Layers that are recomputed otherwise than JobConfig::recompute says. Names are those of the policies of modules:
+/// "layers", or "layers.3". The longest name counts.
+/// Source: Recomputation::Exception (modules/recomputation.hpp).
+struct RecomputedLayers {
+  std::string name{};
+  Recompute recompute = Recompute::None;
+};
 
 /// The question that a plan answers: a model, a cluster, and a batch.
 struct PlanQuestion {
@@ -27,6 +46,13 @@ struct PlanQuestion {
   /// true: the training program gathers parameters and sums gradients stage by stage, as the schedule of a pipeline
   /// says (EngineFacts::takes_stage_actions).
   bool stage_actions = false;
+  std::vector<RecomputedLayers> recomputed{};
+  PlannedStore store{};
+  /// Layers whose activations are in the store between their forward and their backward pass: "layers", or "layers.3".
+  std::vector<std::string> offloaded_activations{};
+  /// true: shards of parameters and gradients, and the optimizer's state, are in the store
+  /// (Offload::ParametersAndOptimizer). Layouts then have ZeRO 3.
+  bool offloads_shards = false;
 
   /// The question with defaults filled in.
   /// Errors: InvalidArgument that lists everything that is out of range.
@@ -34,6 +60,13 @@ struct PlanQuestion {
   int ranks() const noexcept { return cluster.ranks(); }
   double tokens() const noexcept { return static_cast<double>(global_batch) * static_cast<double>(sequence); }
 };
+
+/// The treatment of the activations of each layer.
+struct LayerTreatment {
+  Recompute recompute = Recompute::None;
+  bool is_offloaded = false;
+};
+SINEW_API std::vector<LayerTreatment> treatment_of_layers(const PlanQuestion& question, Recompute everywhere);
 
 /// The data-parallel ranks of a host that hold different shards under a configuration, for JobConfig::near_ranks. 1:
 /// none are on one host, or all are.

@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
 
 #include <sinew/parallel/planner/costs/planned_engine.hpp>
 #include <sinew/parallel/planner/costs/stage_times.hpp>
 #include <sinew/parallel/planner/model/model_weights.hpp>
 #include <sinew/parallel/planner/model/number.hpp>
+#include <sinew/parallel/scan/head_scan.hpp>
 #include <sinew/parallel/tensor/head_cut.hpp>
 
 namespace sinew::parallel {
@@ -17,18 +20,35 @@ class PassTimes {
     rows_ = number(in_.samples) * number(in_.sequence) / in_.cp;
   }
 
-  StagePasses layer(std::int64_t layer) {
+  StagePasses layer(std::int64_t layer, Recompute recompute) {
+    const bool attends = q_.model.has_attention(layer);
     const Seconds products = products_of(layer_weights(q_.model, layer, {0, in_.tp, config_.layout.ep}));
-    const Seconds core = attention();
+    const Seconds core = attends ? attention() : scan();
     const LayerActivations kept = layer_activations(q_.model, layer, in_, Recompute::None);
     const Seconds by_element = 2 * kept.kept / q_.cluster.memory_bytes_per_s;
     StagePasses passes = computed(products + core + by_element, products);
-    add_recomputation(layer, products, core, by_element, passes);
+    add_recomputation(layer, recompute, products, core, by_element, passes);
     add_tensor(tensor_exchanges(layer), products, passes);
-    add_ring(core, passes);
+    if (attends) {
+      add_ring(core, passes);
+    } else {
+      add_state_exchanges(passes);
+    }
     if (q_.model.has_experts(layer)) add_experts(passes);
-    if (config_.recompute == Recompute::Full) add_again(passes);
+    if (recompute == Recompute::Full) add_again(passes);
     return passes;
+  }
+  /// Copies of so many bytes of so many layers of a stage.
+  void add_copies(double bytes, double layers, StagePasses& stage) const {
+    if (bytes <= 0) return;
+    const Seconds all = bytes / q_.store.bytes_per_s;
+    const auto add = [&](PassTime& pass, Seconds exposed) {
+      pass.offload += exposed;
+      pass.hidden += all - exposed;
+    };
+    add(stage.forward, std::max(all - stage.forward.compute, 0.0));
+    const Seconds beside = stage.backward.compute + stage.backward.again;
+    add(stage.backward, std::max(all - beside, all / layers));
   }
 
   /// The embeddings: rows are looked up in a table, and then summed over tensor-parallel ranks.
@@ -80,6 +100,17 @@ class PassTimes {
     return rows_ * number(in_.sequence) * wide / (q_.efficiency * q_.cluster.flops);
   }
 
+  /// The products of Mamba-2's scan by chunks (HeadScan). The scan of Mamba has no products.
+  Seconds scan() const {
+    if (q_.model.mamba != 2) return 0;
+    const HeadCut heads = cut_heads(q_.model.state_heads(), q_.model.groups_of_heads(), 0, in_.tp);
+    const double chunk = number(HeadScan<float>::kChunk), wide = number(q_.model.width_of_state_head()),
+                 states = number(q_.model.states_of_channel());
+    const double of_token = number(heads.queries.count()) * 2 * (chunk * wide + 2 * wide * states) +
+                            number(heads.key_values.count()) * 2 * chunk * states;
+    return rows_ * of_token / (q_.efficiency * q_.cluster.flops);
+  }
+
   static StagePasses computed(Seconds forward, Seconds weights) noexcept {
     StagePasses passes;
     passes.forward.compute = forward;
@@ -88,13 +119,14 @@ class PassTimes {
     return passes;
   }
 
-  void add_recomputation(std::int64_t layer, Seconds products, Seconds core, Seconds by_element,
+  void add_recomputation(std::int64_t layer, Recompute recompute, Seconds products, Seconds core, Seconds by_element,
                          StagePasses& passes) const {
-    if (config_.recompute == Recompute::Full) passes.backward.again += products + core + by_element;
-    if (config_.recompute != Recompute::Selective) return;
+    if (recompute == Recompute::Full) passes.backward.again += products + core + by_element;
+    if (recompute != Recompute::Selective) return;
     const double again = layer_activations(q_.model, layer, in_, Recompute::Selective).made_again;
     passes.backward.again += 2 * again / q_.cluster.memory_bytes_per_s;
-    if (q_.attention == AttentionMemory::Stored) passes.backward.again += core / 2;  // only scores are computed again
+    if (q_.attention == AttentionMemory::Stored && q_.model.has_attention(layer))
+      passes.backward.again += core / 2;  // only scores are computed again
   }
 
   /// One exchange of the activations between two layers.
@@ -102,6 +134,7 @@ class PassTimes {
   /// The number of pairs of a column-parallel and a row-parallel layer.
   int tensor_exchanges(std::int64_t layer) const noexcept {
     if (in_.tp == 1) return 0;
+    if (!q_.model.has_mlp(layer)) return 1;
     return q_.model.has_experts(layer) && q_.model.shared_experts == 0 ? 1 : 2;
   }
   void add_tensor(int pairs, Seconds products, StagePasses& passes) const {
@@ -124,6 +157,25 @@ class PassTimes {
     const Seconds backward = costs_.message(apart, 2 * bytes) - 2 * core / in_.cp;
     passes.forward.context += (in_.cp - 1) * std::max(forward, 0.0);
     passes.backward.context += (in_.cp - 1) * std::max(backward, 0.0);
+  }
+
+  /// The sums over channels of Mamba, or over heads of a group of Mamba-2. States pass from piece to piece of a
+  /// sequence in as many rounds as StateScan takes.
+  void add_state_exchanges(StagePasses& passes) const {
+    const ModelShape& m = q_.model;
+    const double states = number(m.states_of_channel());
+    const double summed = m.mamba == 1 ? number(m.width_of_steps()) + 2 * states : number(m.groups_of_heads());
+    const bool sums = m.mamba == 1 || m.groups_of_heads() % in_.tp != 0;
+    const Seconds sum = sums ? costs_.seconds(Collective::AllReduce, {in_.tp, 1}, rows_ * kElementBytes * summed) : 0;
+    passes.forward.tensor += sum;
+    passes.backward.tensor += sum;
+    if (in_.cp == 1) return;
+    const double channels = number(m.channels()) / in_.tp;
+    const double rounds = std::ceil(std::log2(2.0 * in_.cp));
+    const double bytes = 2 * number(in_.samples) * kElementBytes * channels * (1 + states);
+    const Seconds chain = rounds * costs_.message(in_.tp, bytes);
+    passes.forward.context += chain;
+    passes.backward.context += chain;
   }
 
   void add_experts(StagePasses& passes) const {
@@ -157,6 +209,8 @@ PassTime& PassTime::operator+=(const PassTime& o) noexcept {
   tensor += o.tensor;
   context += o.context;
   experts += o.experts;
+  offload += o.offload;
+  hidden += o.hidden;
   return *this;
 }
 
@@ -170,13 +224,22 @@ StagePasses& StagePasses::operator+=(const StagePasses& o) noexcept {
 std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config, CollectiveCosts& costs) {
   const ModelShape& m = question.model;
   PassTimes times(question, config, costs);
-  const std::int64_t dense = m.layers - m.expert_layers();
-  const StagePasses first = times.layer(0), last = dense == m.layers ? first : times.layer(m.layers - 1);
+  const LayerInput in = layer_input(question, config);
+  const std::vector<LayerTreatment> treatments = treatment_of_layers(question, config.recompute);
+  std::array<ByLayerKind<StagePasses>, 3> of_kind;  // by recomputation
   std::vector<StagePasses> all;
   for (const Rows& layers : layers_of_stages(m.layers, stages(config))) {
-    const std::int64_t of_first = dense == 0 ? 0 : std::clamp<std::int64_t>(dense - layers.first, 0, layers.count());
-    StagePasses stage = first * number(of_first);
-    stage += last * number(layers.count() - of_first);
+    StagePasses stage;
+    double stored = 0, stored_layers = 0;
+    for (std::int64_t l = layers.first; l < layers.last; ++l) {
+      const LayerTreatment& t = treatments[static_cast<std::size_t>(l)];
+      stage += of_kind[static_cast<std::size_t>(t.recompute)].of(
+          m, l, [&](std::int64_t layer) { return times.layer(layer, t.recompute); });
+      if (!t.is_offloaded) continue;
+      stored += layer_activations(m, l, in, t.recompute).kept;
+      ++stored_layers;
+    }
+    times.add_copies(stored, stored_layers, stage);
     all.push_back(stage);
   }
   all.front() += times.input();

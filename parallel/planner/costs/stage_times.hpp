@@ -17,11 +17,13 @@ struct PassTime {
   Seconds tensor = 0;   ///< exchanges of tensor-parallel ranks
   Seconds context = 0;  ///< exchanges of context-parallel ranks
   Seconds experts = 0;  ///< exchanges of expert-parallel ranks
+  Seconds offload = 0;  ///< copies of activations to the store and back
+  Seconds hidden = 0;   ///< the other copies, which run beside compute; not a part of the total
 
-  Seconds total() const noexcept { return compute + again + tensor + context + experts; }
+  Seconds total() const noexcept { return compute + again + tensor + context + experts + offload; }
   PassTime& operator+=(const PassTime& o) noexcept;
   PassTime operator*(double by) const noexcept {
-    return {compute * by, again * by, tensor * by, context * by, experts * by};
+    return {compute * by, again * by, tensor * by, context * by, experts * by, offload * by, hidden * by};
   }
 };
 
@@ -42,6 +44,10 @@ struct StagePasses {
 ///         Tensor-parallel exchanges are exposed in the forward pass. In the backward pass up to half of their time is
 ///         hidden by gradients of weights. Blocks of keys and values are sent while attention computes with the
 ///         previous blocks. Exchanges of tokens with experts are exposed.
+///         The scan of Mamba-2 takes the products of HeadScan at efficiency * flops. That of Mamba is work element by
+///         element. States that pass between context-parallel ranks are exposed.
+///         Copies to the store and back run beside the stage's compute. A forward pass waits for what its compute does
+///         not hide. A backward pass waits for the arrays of its first layer, too.
 /// Source: Narayanan et al., arXiv 2104.04473; which exchanges run beside which computing: docs/parallel.md.
 SINEW_API std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config,
                                                 CollectiveCosts& costs);

@@ -11,14 +11,15 @@ constexpr double kMask = 1, kLogit = 4;
 
 /// Bytes that one token keeps in a layer, by how tensor-parallel ranks divide them.
 struct RowBytes {
-  double whole = 0;   ///< whole on each tensor-parallel rank; with sequence parallelism cut by rows
-  double cut = 0;     ///< cut over tensor-parallel ranks
-  double scores = 0;  ///< attention scores, which are also cut over tensor-parallel ranks
-  double cheap = 0;   ///< the part of `whole` that norms put out, which is cheap to make again
+  double whole = 0;         ///< whole on each tensor-parallel rank; with sequence parallelism cut by rows
+  double cut = 0;           ///< cut over tensor-parallel ranks
+  double whole_always = 0;  ///< whole on each tensor-parallel rank, also with sequence parallelism
+  double scores = 0;        ///< attention scores, which are also cut over tensor-parallel ranks
+  double cheap = 0;         ///< the part of `whole` that norms put out, which is cheap to make again
   double cheap_cut = 0;
 
   double bytes(const LayerInput& in) const noexcept {
-    return whole / (in.sequence_parallel ? in.tp : 1) + (cut + scores) / in.tp;
+    return whole / (in.sequence_parallel ? in.tp : 1) + whole_always + (cut + scores) / in.tp;
   }
   double cheap_bytes(const LayerInput& in) const noexcept {
     return cheap / (in.sequence_parallel ? in.tp : 1) + cheap_cut / in.tp;
@@ -44,6 +45,25 @@ void add_attention(const ModelShape& m, const LayerInput& in, RowBytes& row) {
     row.scores += a * number(in.sequence) * (m.dropout ? 2 * kElementBytes + kMask : kElementBytes);
 }
 
+/// The arrays that ScanModule and StateSpaceModule keep. States that enter a piece of a sequence are counted on each of
+/// its tokens.
+void add_state_space(const ModelShape& m, const LayerInput& in, RowBytes& row) {
+  const double c = number(m.channels()), states = number(m.states_of_channel());
+  const double pieces = in.cp > 1 ? 2 : 1, tokens = number(in.sequence) / in.cp;
+  const double before = pieces * number(m.taps_of_channel() - 1) / tokens;  // tokens before each piece
+  add_norm(row, number(m.hidden));
+  row.cut += kElementBytes * pieces / tokens * c * states;
+  if (m.mamba == 1) {
+    row.cut += kElementBytes * (8 + before) * c;
+    row.whole_always += kElementBytes * (number(m.width_of_steps()) + 2 * states);
+    return;
+  }
+  const HeadCut heads = cut_heads(m.state_heads(), m.groups_of_heads(), 0, in.tp);
+  const double groups = number(heads.key_values.count());
+  row.cut += kElementBytes * ((3 + before) * c + 3 * c + 2 * number(m.state_heads()));
+  row.whole_always += kElementBytes * ((3 + before) * 2 * groups * states + groups);
+}
+
 /// Adds an MLP of `inner` columns: the input of its activation function, the gate if there is one, and the output.
 void add_bent(const ModelShape& m, double inner, RowBytes& row) noexcept {
   row.cut += kElementBytes * inner * (m.gated ? 3 : 2);
@@ -60,7 +80,12 @@ void add_experts(const ModelShape& m, RowBytes& row) noexcept {
 
 RowBytes row_bytes(const ModelShape& m, std::int64_t layer, const LayerInput& in) {
   RowBytes row;
-  add_attention(m, in, row);
+  if (m.has_attention(layer)) {
+    add_attention(m, in, row);
+  } else {
+    add_state_space(m, in, row);
+  }
+  if (!m.has_mlp(layer)) return row;
   add_norm(row, number(m.hidden));
   if (m.has_experts(layer)) {
     add_experts(m, row);

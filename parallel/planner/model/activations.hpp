@@ -37,6 +37,8 @@ struct LayerActivations {
 ///           none, sequence parallel      sbh/t (34 + 5as/h)
 ///           selective                    sbh 34/t
 ///           full                         2sbh, of which sequence-parallel ranks keep 1/t
+///         Layers with a state space keep the arrays that ScanModule and StateSpaceModule keep
+///         (Module::kept_bytes), and those of the norm before it.
 SINEW_API LayerActivations layer_activations(const ModelShape& model, std::int64_t layer, const LayerInput& input,
                                              Recompute recompute);
 /// The mask of the dropout of the embeddings, for each microbatch in flight.

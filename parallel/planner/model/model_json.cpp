@@ -34,7 +34,7 @@ const std::vector<Field>& fields() {
       {"name", &M::name},
       {"layers", &M::layers, true},
       {"hidden", &M::hidden, true},
-      {"heads", &M::heads, true},
+      {"heads", &M::heads},
       {"key_value_heads", &M::key_value_heads},
       {"head_width", &M::head_width},
       {"feed_forward", &M::feed_forward},
@@ -56,6 +56,14 @@ const std::vector<Field>& fields() {
       {"key_value_rank", &M::key_value_rank},
       {"rope_width", &M::rope_width},
       {"value_width", &M::value_width},
+      {"mamba", &M::mamba},
+      {"attention_every", &M::attention_every},
+      {"state_inner", &M::state_inner},
+      {"states", &M::states},
+      {"taps", &M::taps},
+      {"step_rank", &M::step_rank},
+      {"state_head_width", &M::state_head_width},
+      {"state_groups", &M::state_groups},
   };
   return all;
 }
@@ -78,9 +86,9 @@ class Reading {
     }
     std::visit([&](auto member) { read(field.name, *found, into.*member); }, field.member);
   }
-  /// Requires feed_forward if some layer has an MLP.
-  void require_mlp(bool has_mlp) {
-    if (has_mlp && !object_.contains("feed_forward")) reject_absent("feed_forward");
+  /// Requires a member if some layer needs it: feed_forward of an MLP, heads of attention.
+  void require_if(bool is_needed, const char* name) {
+    if (is_needed && !object_.contains(name)) reject_absent(name);
   }
   void reject_unknown() {
     std::vector<std::string_view> names;
@@ -138,8 +146,8 @@ ModelShape model_from_json(std::string_view text, std::string_view file) {
   ModelShape model;
   Reading reading(object);
   for (const Field& field : fields()) reading.read(field, model);
-  const bool has_mlp = model.experts == 0 || model.dense_layers > 0;
-  reading.require_mlp(has_mlp);
+  reading.require_if(model.mamba == 0 || model.attention_every > 0, "heads");
+  reading.require_if(model.mamba == 0 && (model.experts == 0 || model.dense_layers > 0), "feed_forward");
   reading.reject_unknown();
   std::vector<std::string> faults = reading.faults();
   if (faults.empty()) faults = faults_of(model);

@@ -9,7 +9,8 @@
 namespace sinew::parallel {
 
 /// Reads a model from the text of a JSON object whose members are those of ModelShape. layers, hidden, heads,
-/// feed_forward, vocabulary and context are required. feed_forward is not required if all layers have experts.
+/// feed_forward, vocabulary and context are required. feed_forward is not required if all layers have experts, or with
+/// mamba. heads is not required if no layer has attention.
 /// Errors: InvalidArgument that begins with `file` and names the member. It is thrown for a member that is absent,
 ///         unknown, or of a wrong type or range, with what was found. It is also thrown with the faults of faults_of().
 SINEW_API ModelShape model_from_json(std::string_view text, std::string_view file);

@@ -58,13 +58,44 @@ void judge_attention(const ModelShape& m, Faults& faults) {
   faults.need_none("rope_width", m.rope_width, "key_value_rank");
 }
 
+void judge_state_space(const ModelShape& m, Faults& faults) {
+  faults.need("mamba", m.mamba, 0, 2);
+  if (m.mamba == 0) {
+    for (const auto& [field, value] : {std::pair("attention_every", m.attention_every),
+                                       {"state_inner", m.state_inner},
+                                       {"states", m.states},
+                                       {"taps", m.taps},
+                                       {"step_rank", m.step_rank},
+                                       {"state_head_width", m.state_head_width},
+                                       {"state_groups", m.state_groups}})
+      faults.need_none(field, value, "mamba");
+    return;
+  }
+  faults.need("attention_every", m.attention_every, 0, m.layers, ", the layers");
+  for (const auto& [field, value] : {std::pair("state_inner", m.state_inner),
+                                     {"states", m.states},
+                                     {"taps", m.taps},
+                                     {"step_rank", m.step_rank},
+                                     {"state_head_width", m.state_head_width},
+                                     {"state_groups", m.state_groups}})
+    faults.need(field, value, 0, kMost);
+  if (m.mamba == 1) {
+    faults.need_none("state_head_width", m.state_head_width, "mamba 2");
+    faults.need_none("state_groups", m.state_groups, "mamba 2");
+    return;
+  }
+  faults.need_none("step_rank", m.step_rank, "mamba 1");
+  faults.need_divisor("state_head_width", m.width_of_state_head(), "state_inner", m.channels());
+  faults.need_divisor("state_groups", m.groups_of_heads(), "the heads, which are", m.state_heads());
+}
+
 constexpr double kMostParameters = 1e15;
 
 /// About how many parameters the matrices have. It is a double, because an integer could overflow.
 double roughly(const ModelShape& m) {
   const auto of = [](std::int64_t n) { return static_cast<double>(n); };
   const double experts = of(m.experts + m.shared_experts) * of(m.expert_feed_forward);
-  return of(m.layers) * of(m.hidden) * (4 * of(m.hidden) + 3 * (of(m.feed_forward) + experts)) +
+  return of(m.layers) * of(m.hidden) * (4 * of(m.hidden) + 3 * of(m.state_inner) + 3 * (of(m.feed_forward) + experts)) +
          of(m.hidden) * (2 * of(m.vocabulary) + of(m.context));
 }
 
@@ -74,13 +105,15 @@ std::vector<std::string> faults_of(const ModelShape& m) {
   Faults faults;
   faults.need("layers", m.layers, 1, 1 << 14);
   faults.need("hidden", m.hidden, 1, kMost);
-  faults.need("heads", m.heads, 1, 1 << 20);
-  const bool has_mlp = m.experts == 0 || m.dense_layers > 0;
+  const bool has_attention = m.mamba == 0 || m.attention_every > 0;
+  faults.need("heads", m.heads, has_attention ? 1 : 0, 1 << 20);
+  const bool has_mlp = m.mamba == 0 && (m.experts == 0 || m.dense_layers > 0);
   faults.need("feed_forward", m.feed_forward, has_mlp ? 1 : 0, kMost);
   faults.need("vocabulary", m.vocabulary, 1, kMost);
   faults.need("context", m.context, 1, kMost);
   judge_attention(m, faults);
   judge_experts(m, faults);
+  judge_state_space(m, faults);
   std::vector<std::string> all = faults.take();
   if (all.empty() && roughly(m) > kMostParameters)
     all.push_back(fmt::format("about {:.0e} parameters, expected {:.0e} at most", roughly(m), kMostParameters));

@@ -51,6 +51,34 @@ class WeightListing {
     if (model_.biases) all_.push_back({"experts.bias", held * (matrices - 1) * f + held * h, 0, true});
   }
 
+  /// The parameters of ScanModule.
+  void scan() {
+    const std::int64_t h = model_.hidden, here = cut(model_.channels()), low = model_.width_of_steps(),
+                       states = model_.states_of_channel();
+    matrix("scan.in", h, 2 * here);
+    vector("scan.taps", here * (model_.taps_of_channel() + 1));
+    matrix("scan.dynamics", here, low + 2 * states);
+    matrix("scan.step", low, here);
+    vector("scan.vectors", here * (2 + states));  // the bias of steps, rates and skip
+    matrix("scan.out", here, h);
+  }
+  /// The parameters of StateSpaceModule.
+  void state_space() {
+    const std::int64_t groups = model_.groups_of_heads();
+    const HeadCut cut = cut_heads(model_.state_heads(), groups, part_.tp_rank, part_.tp);
+    const std::int64_t h = model_.hidden, heads = cut.queries.count(), here = heads * model_.width_of_state_head(),
+                       taps = model_.taps_of_channel(),
+                       shared = 2 * (cut.key_values_cut ? cut.key_values.count() : groups) * model_.states_of_channel();
+    matrix("state_space.in", h, 2 * here);
+    matrix("state_space.states", h, shared);
+    matrix("state_space.step", h, heads);
+    vector("state_space.taps", here * (taps + 1));
+    vector("state_space.state_taps", shared * (taps + 1));
+    vector("state_space.vectors", 3 * heads);  // the bias of steps, rates and skip
+    vector("state_space.norm", here);
+    matrix("state_space.out", here, h);
+  }
+
   std::vector<Weight> take() { return std::move(all_); }
 
  private:
@@ -80,12 +108,14 @@ std::int64_t sum(const std::vector<Weight>& weights, Of of) noexcept {
   return all;
 }
 
-/// Sums over all layers. All dense layers are like the first layer, and all layers with experts are like the last one.
+/// Sums over all layers.
 template <class Count>
 std::int64_t over_layers(const ModelShape& m, Count count) {
-  const std::int64_t with_experts = m.expert_layers(), dense = m.layers - with_experts;
-  return (dense > 0 ? dense * count(layer_weights(m, 0)) : 0) +
-         (with_experts > 0 ? with_experts * count(layer_weights(m, m.layers - 1)) : 0);
+  ByLayerKind<std::int64_t> of_kind;
+  std::int64_t all = 0;
+  for (std::int64_t l = 0; l < m.layers; ++l)
+    all += of_kind.of(m, l, [&](std::int64_t layer) { return count(layer_weights(m, layer)); });
+  return all;
 }
 
 }  // namespace
@@ -93,7 +123,14 @@ std::int64_t over_layers(const ModelShape& m, Count count) {
 std::vector<Weight> layer_weights(const ModelShape& model, std::int64_t layer, const WeightPart& part) {
   WeightListing list(model, part);
   list.norm("attention.norm", model.hidden);
-  list.attention();
+  if (model.has_attention(layer)) {
+    list.attention();
+  } else if (model.mamba == 1) {
+    list.scan();
+  } else {
+    list.state_space();
+  }
+  if (!model.has_mlp(layer)) return list.take();
   list.norm("mlp.norm", model.hidden);
   if (model.has_experts(layer)) {
     list.experts();
@@ -137,8 +174,10 @@ std::int64_t active_parameter_count(const ModelShape& m) {
 double model_flops_of_token(const ModelShape& m, std::int64_t sequence) {
   const auto multiplied_of = [](const std::vector<Weight>& weights) { return sum(weights, &Weight::multiplied); };
   const std::int64_t multiplied = over_layers(m, multiplied_of) + multiplied_of(output_weights(m));
-  const std::int64_t attention = m.layers * sequence * m.heads * (m.key_width() + m.width_of_value());
-  return 6.0 * static_cast<double>(multiplied) + 6.0 * static_cast<double>(attention);
+  const std::int64_t attention = m.attention_layers() * sequence * m.heads * (m.key_width() + m.width_of_value());
+  const std::int64_t state = (m.layers - m.attention_layers()) * m.channels() * m.states_of_channel();
+  return 6.0 * static_cast<double>(multiplied) + 6.0 * static_cast<double>(attention) +
+         12.0 * static_cast<double>(state);
 }
 
 }  // namespace sinew::parallel

@@ -29,6 +29,7 @@ struct Weight {
 /// spread over ranks, not cut.
 /// Shape:  a layer in 0 .. layers - 1.
 /// Source: Shoeybi et al., Megatron-LM, arXiv 1909.08053; latent attention: DeepSeek-AI, arXiv 2405.04434.
+///         Mamba: Gu & Dao, arXiv 2312.00752. Mamba-2: Dao & Gu, arXiv 2405.21060.
 SINEW_API std::vector<Weight> layer_weights(const ModelShape& model, std::int64_t layer, const WeightPart& part = {});
 /// The table of tokens, which is cut by tokens, and the table of positions.
 SINEW_API std::vector<Weight> input_weights(const ModelShape& model, const WeightPart& part = {});
@@ -46,7 +47,8 @@ SINEW_API std::int64_t active_parameter_count(const ModelShape& model);
 
 /// Operations for one token, forward and backward: 6 for each element by which the token is multiplied, and attention
 /// to all tokens of a sequence. As is usual for such figures, attention is counted as if it were not masked: 12 layers
-/// * hidden * sequence if the heads make up the hidden width.
+/// * hidden * sequence if the heads make up the hidden width. A state space takes a multiplication and an addition for
+/// each of its states, to change the state and to read it, and three times as many with the backward pass.
 /// Source: Chowdhery et al., PaLM, arXiv 2204.02311, appendix B; Narayanan et al., arXiv 2104.04473, appendix.
 SINEW_API double model_flops_of_token(const ModelShape& model, std::int64_t sequence);
 

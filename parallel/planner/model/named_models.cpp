@@ -42,6 +42,19 @@ ModelShape llama3(std::string name, std::int64_t layers, std::int64_t hidden, st
           .context = 8192};
 }
 
+/// The sizes are those of the published configurations. The vocabulary is rounded up to a multiple of 8 for Mamba, and
+/// to one of 16 for Mamba-2.
+/// Source: Gu & Dao, arXiv 2312.00752. Dao & Gu, arXiv 2405.21060.
+ModelShape mamba(std::string name, std::int64_t version, std::int64_t layers, std::int64_t hidden) {
+  return {.name = std::move(name),
+          .layers = layers,
+          .hidden = hidden,
+          .vocabulary = version == 1 ? 50280 : 50288,
+          .context = 2048,
+          .tied = true,
+          .mamba = version};
+}
+
 std::vector<ModelShape> all_models() {
   constexpr std::int64_t kGpt2 = 1024, kGpt3 = 2048;
   return {
@@ -95,6 +108,10 @@ std::vector<ModelShape> all_models() {
        .key_value_rank = 512,
        .rope_width = 64,
        .value_width = 128},
+      mamba("mamba-130m", 1, 24, 768),
+      mamba("mamba-2.8b", 1, 64, 2560),
+      mamba("mamba2-130m", 2, 24, 768),
+      mamba("mamba2-2.7b", 2, 64, 2560),
   };
 }
 

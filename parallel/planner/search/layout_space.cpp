@@ -25,7 +25,7 @@ class Collected {
   Collected(const PlanQuestion& q, const JobConfig& from) : q_(q), from_(from) {}
 
   void zero_and_recompute() {
-    for (int zero = 0; zero <= 3; ++zero) {
+    for (int zero = q_.offloads_shards ? 3 : 0; zero <= 3; ++zero) {
       if (zero == from_.zero) continue;
       add(fmt::format("zero {}", zero), [&](JobConfig& c) {
         c.zero = zero;
@@ -117,6 +117,7 @@ JobConfig plain_config(const PlanQuestion& q) {
   config.precision = q.precision;
   config.global_batch = q.global_batch;
   config.micro_batches = 1;
+  if (q.offloads_shards) config.zero = 3;
   return config;
 }
 

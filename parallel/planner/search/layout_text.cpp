@@ -19,8 +19,8 @@ namespace sinew::parallel {
 namespace {
 
 constexpr std::string_view kEntries[] = {
-    "tp",       "pp",             "dp",        "cp",      "ep",        "zero", "micro-batch",
-    "schedule", "virtual-stages", "recompute", "weights", "gradients", "near", "budget"};
+    "tp",        "pp",      "dp",        "cp",   "ep",    "zero", "micro-batch", "schedule", "virtual-stages",
+    "recompute", "weights", "gradients", "near", "budget"};
 
 [[noreturn]] void refuse(std::string_view entry, std::string_view value, const std::string& expected) {
   throw Error(Code::InvalidArgument, fmt::format("layout: {}={}: expected {}", entry, value, expected));
@@ -101,7 +101,8 @@ std::string layout_text(const PlanQuestion& q, const JobConfig& c) {
   if (c.weights != WeightWire::Plain) text += fmt::format(", weights {}", name_of(c.weights));
   if (c.int4_gradients) text += ", gradients int4";
   if (c.near_ranks > 1) text += fmt::format(", near {}", c.near_ranks);
-  if (c.prefetch_bytes > 0) text += fmt::format(", budget {}", format_bytes(static_cast<std::uint64_t>(c.prefetch_bytes)));
+  if (c.prefetch_bytes > 0)
+    text += fmt::format(", budget {}", format_bytes(static_cast<std::uint64_t>(c.prefetch_bytes)));
   return text;
 }
 

@@ -24,13 +24,14 @@ Excess excess_of(const PlanQuestion& q, const JobConfig& config, const PlannedTi
   const LayoutSizes& l = config.layout;
   const bool crosses = l.tp > q.cluster.network.ranks_per_host;
   const bool uneven = q.model.layers % stages(config) != 0;
-  const std::array<Excess, 8> all{{
+  const std::array<Excess, 9> all{{
       {crosses ? "tensor exchanges: tp crosses hosts" : "tensor exchanges", t.passes.tensor - best.passes.tensor},
       {"recomputation", t.passes.again - best.passes.again},
       {uneven ? "stages of unequal layers" : "the bubble of the pipeline", t.bubble - best.bubble},
       {"sums of gradients", t.data.gradients - best.data.gradients},
       {"gathers of parameters", t.data.parameters - best.data.parameters},
       {"exchanges of context", t.passes.context - best.passes.context},
+      {"copies to the store", t.passes.offload - best.passes.offload},
       {"exchanges of experts", t.passes.experts - best.passes.experts},
       {uneven ? "stages of unequal layers" : "computing: small products, or the optimizer",
        t.passes.compute + t.data.optimizer - best.passes.compute - best.data.optimizer},
@@ -68,6 +69,13 @@ void Losers::broke(const JobConfig& config, const std::vector<Violation>& rules)
 }
 
 void Losers::too_large(const JobConfig& config, const PlannedMemory& memory) {
+  const std::int64_t room = planner_.question().store.bytes;
+  if (memory.total() <= most_bytes_ && room > 0 && memory.stored > room) {
+    Nearest& of = of_class(fmt::format("store with recompute {}", name_of(config.recompute)), Nearest::Kind::Memory);
+    if (comes_nearer(of, config, static_cast<double>(memory.stored)))
+      of.shown.found = fmt::format("{:.2f} of {:.2f} GiB", gib(memory.stored), gib(room));
+    return;
+  }
   Nearest& of = of_class(fmt::format("memory with recompute {}", name_of(config.recompute)), Nearest::Kind::Memory);
   const auto total = static_cast<double>(memory.total());
   if (comes_nearer(of, config, total)) {
@@ -88,7 +96,10 @@ void Losers::time_of(Nearest& nearest) {
 }
 
 bool Losers::is_good(const JobConfig& config) {
-  return planner_.violations(config).empty() && planner_.memory(config).total() <= most_bytes_;
+  if (!planner_.violations(config).empty()) return false;
+  const PlannedMemory memory = planner_.memory(config);
+  const std::int64_t room = planner_.question().store.bytes;
+  return memory.total() <= most_bytes_ && (room == 0 || memory.stored <= room);
 }
 
 std::string Losers::fix_of(const Nearest& nearest) {

@@ -24,8 +24,8 @@ constexpr std::int64_t kMostActions = std::int64_t{1} << 24;  // the limit of th
 struct Fitting {
   Seconds least = 0;
   std::int64_t memory = 0, micro_batches = 1;
-  std::int32_t axes = 0;      // an index of axis_layouts()
-  std::int16_t schedule = 0;  // an index of schedules_for() these axes
+  std::int32_t axes = 0;           // an index of axis_layouts()
+  std::int16_t schedule = 0;       // an index of schedules_for() these axes
   std::int8_t zero = 0, wire = 0;  // wire: an index of wire_variants()
   Recompute recompute = Recompute::None;
 };
@@ -48,7 +48,8 @@ class Search {
     }
     rank();
     for (std::size_t i = 0; i < fitting_.size(); ++i) {
-      if (!is_settled_.contains(i) && !result_.best.empty()) losers_.slower(config_of(fitting_[i]), fitting_[i].least, result_.best.front());
+      if (!is_settled_.contains(i) && !result_.best.empty())
+        losers_.slower(config_of(fitting_[i]), fitting_[i].least, result_.best.front());
     }
     result_.losers = losers_.take();
     result_.fitting += static_cast<std::int64_t>(fitting_.size());
@@ -79,13 +80,14 @@ class Search {
     if (stages(config) * config.micro_batches > kMostActions) {
       if (breaks_rule(config)) return;
     }
-    for (int zero = 0; zero <= 3; ++zero) {
+    const int before = config.zero;
+    for (int zero = q_.offloads_shards ? 3 : 0; zero <= 3; ++zero) {
       config.zero = zero;
       const std::vector<JobConfig> wires = wire_variants(q_, config);
       for (std::size_t w = 0; w < wires.size(); ++w) {
         ++result_.judged;
         const PlannedMemory memory = planner_.least_memory(wires[w]);
-        if (memory.total() > most_bytes_) {
+        if (memory.total() > most_bytes_ || exceeds_store(memory)) {
           losers_.too_large(wires[w], memory);
           continue;
         }
@@ -93,7 +95,11 @@ class Search {
                             static_cast<std::int8_t>(zero), static_cast<std::int8_t>(w), config.recompute});
       }
     }
-    config.zero = 0;
+    config.zero = before;
+  }
+
+  bool exceeds_store(const PlannedMemory& memory) const noexcept {
+    return q_.store.bytes > 0 && memory.stored > q_.store.bytes;
   }
 
   /// Plans a layout that least_memory() lets fit. If the job follows its schedule, and whole stages are too large, the

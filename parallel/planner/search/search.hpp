@@ -40,17 +40,17 @@ struct PlanResult {
   std::vector<LoserClass> losers{};
   /// All layouts. Sizes that break a rule count once, whatever else may vary.
   std::int64_t judged = 0;
-  /// Layouts that break no rule and fit the memory. With PlanQuestion::stage_actions, those that are slower than the best
-  /// count if Planner::least_memory() fits.
+  /// Layouts that break no rule and fit the memory. With PlanQuestion::stage_actions, a layout that is slower than the
+  /// best counts if Planner::least_memory() fits.
   std::int64_t fitting = 0;
-  int simulated = 0;         ///< the number of simulated pipelines
+  int simulated = 0;  ///< the number of simulated pipelines
 };
 
 /// Judges every layout for the question. tp, pp and cp divide the ranks. ep divides the ranks of a stage if there are
 /// experts. dp is the rest. zero is 0 to 3. Microbatches divide a rank's part of the batch. Every named schedule is
 /// tried, with each number of virtual stages that gives all stages equally many layers, and every kind of
-/// recomputation. Tensor-parallel ranks also cut rows. If the question allows ZeRO++, its parts are tried beside ZeRO 3.
-/// If the job follows the schedule of its pipeline, and whole stages do not fit, the rest of the memory becomes the
+/// recomputation. Tensor-parallel ranks also cut rows. If the question allows ZeRO++, its parts are tried beside ZeRO
+/// 3. If the job follows the schedule of its pipeline, and whole stages do not fit, the rest of the memory becomes the
 /// budget of its stages (JobConfig::prefetch_bytes).
 /// The result breaks no rule of a Job (Planner::violations). It is the same wherever it is computed.
 /// Cost: each pipeline gets a lower bound of its time (least_makespan). Only pipelines that may be among the best by

@@ -103,7 +103,7 @@ class AddingStages final : public StageEngine {
   const EngineFacts& facts_;
 };
 
-JobConfig laid_out(const Planner& planner, const std::string& text) {
+JobConfig laid_out(Planner& planner, const std::string& text) {
   JobConfig config = layout_from_text(planner.question(), text);
   config.precision = {DType::F32, DType::F32, DType::F32};
   return config;
@@ -156,7 +156,7 @@ TEST(StageActionsPlan, SaysWhatAJobHolds) {
   require_held("pp=2,micro-batch=2,schedule=interleaved,virtual-stages=4,zero=3,budget=600000");
 }
 
-/// What is there only during a part of the step is what the proof of the schedule's memory counts.
+/// The bytes that exist only during a part of the step are those that the proof of the schedule's memory counts.
 TEST(StageActionsPlan, HoldsWhatTheScheduleIsProvedToHold) {
   Planner planner(of_eight_layers());
   for (const char* budget : {"0", "600000"}) {
@@ -167,8 +167,7 @@ TEST(StageActionsPlan, HoldsWhatTheScheduleIsProvedToHold) {
     // A layer has 12 * 64^2 + 11 * 64 elements; the first stage has the table too, the last one a norm and the head.
     std::vector<StageBytes> bytes;
     for (int s = 0; s < 8; ++s) {
-      const std::int64_t elements =
-          12 * 64 * 64 + 11 * 64 + (s == 0 ? 128 * 64 : 0) + (s == 7 ? 64 + 128 * 64 : 0);
+      const std::int64_t elements = 12 * 64 * 64 + 11 * 64 + (s == 0 ? 128 * 64 : 0) + (s == 7 ? 64 + 128 * 64 : 0);
       bytes.push_back({4 * elements, 4 * elements, 4 * elements / 2});
     }
     std::int64_t most = 0;

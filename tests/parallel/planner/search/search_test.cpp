@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,33 @@ TEST(Search, OffersWhatAJobTakes_AndSaysThatMemoryToo) {
       EXPECT_EQ(to_string(violations(16, p.config, planner.engine())), "");
     }
   }
+}
+
+/// V-shaped schedules, and experts whose units ZeRO 3 shards over the ranks that have copies of them.
+TEST(Search, TriesVSchedules_AndShardsExperts) {
+  PlanQuestion q = small(4, 1 << 30);
+  q.model.feed_forward = 0;
+  q.model.experts = 4;
+  q.model.top_k = 2;
+  q.model.expert_feed_forward = 128;
+  Planner planner(q);
+  std::set<std::string> schedules;
+  bool shards_experts = false;
+  for (const PlannedLayout& p : search(planner, {.top = 100'000}).best) {
+    if (p.config.layout.pp > 1) schedules.insert(p.config.schedule);
+    if (p.config.layout.ep != 2 || p.config.zero != 3 || p.config.layout.pp != 1 || p.config.layout.tp != 1) continue;
+    shards_experts = true;
+    // Each of 2 experts' matrices and biases lies on 4 ranks, of which each has a quarter.
+    JobConfig whole = p.config;
+    whole.zero = 0;
+    const std::int64_t experts = 4 * 2 * (2 * 64 * 128 + 128 + 64), dense_shards = 8;
+    std::int64_t dense = 0;
+    for (const DataParameter& parameter : planner.engine().parameters(whole, {})) dense += parameter.elements;
+    const double expected = 2 * (static_cast<double>(experts) / 4 + static_cast<double>(dense) / dense_shards);
+    EXPECT_NEAR(static_cast<double>(p.memory.parameters), expected, 0.02 * expected);
+  }
+  EXPECT_TRUE(shards_experts);
+  EXPECT_THAT(schedules, testing::IsSupersetOf({"zb-v", "dualpipev", "zb-h1", "interleaved"}));
 }
 
 TEST(Search, IsTheSameEveryTime) {
