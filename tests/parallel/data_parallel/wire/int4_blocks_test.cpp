@@ -94,6 +94,37 @@ TEST(Int4Blocks, AreOffByAtMostAShareOfTheirLargest) {
   EXPECT_GT(worst, 1 / 14.2) << "the bound is about as tight as it can be";
 }
 
+/// A sum over many ranks keeps no error that all of them have in common.
+TEST(Int4Blocks, RoundWithoutBias) {
+  constexpr std::size_t kCount = 1000 * kInt4Block;
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> of(0, 1);
+  std::vector<float> x(kCount), negative(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    x[i] = of(random);
+    negative[i] = -x[i];
+  }
+  const std::vector<float> y = from_int4(int4_of(x), kCount), z = from_int4(int4_of(negative), kCount);
+  double off = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(z[i], -y[i]) << "element " << i;
+    off += static_cast<double>(y[i]) - static_cast<double>(x[i]);
+  }
+  // A step is about a seventh. The mean of so many errors has a deviation of a seventh / sqrt(12 * kCount) = 1.6e-4.
+  EXPECT_NEAR(off / static_cast<double>(kCount), 0, 1e-3);
+}
+
+/// The largest of 64 normal numbers is about 2.5 deviations. So a step is 2.5 / 7, and its error a sqrt(12)th of that.
+TEST(Int4Blocks, LoseATenthOfNormalNumbers) {
+  const std::vector<float> x = normal_floats(1000 * kInt4Block, 0.01F, 6), y = from_int4(int4_of(x), x.size());
+  double off = 0, all = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    off += std::pow(static_cast<double>(y[i]) - static_cast<double>(x[i]), 2);
+    all += std::pow(static_cast<double>(x[i]), 2);
+  }
+  EXPECT_NEAR(std::sqrt(off / all), 2.5 / 7 / std::sqrt(12.0), 0.01);
+}
+
 TEST(Int4Blocks, AreNanWhereAnElementIsNotFinite_AndNowhereElse) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const float bad : {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN()}) {
