@@ -110,7 +110,7 @@ void add_layout(CLI::App& app, Options& o) {
   app.add_flag("--error-feedback", job.error_feedback, "Add what coding took to the next step's gradients");
   add_choice(app, "--weights", job.weights, kWeights, "How parameters travel with --zero 3 (ZeRO++)");
   app.add_flag("--int4", job.int4_gradients, "Gradients travel as int4 with --zero 3 (ZeRO++)");
-  app.add_option("--near", job.near_ranks, "Ranks that keep gathered parameters between them (ZeRO++)");
+  app.add_option("--near", job.near_ranks, "Ranks of a host, which keep gathered parameters between them (ZeRO++)");
   add_choice(app, "--determinism", job.determinism, kLevels, "What the bits of sums may depend on");
   add_bytes(app, "--memory", job.memory_bytes, "That a rank may take; 0: no limit");
 }
