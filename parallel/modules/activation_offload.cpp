@@ -70,6 +70,7 @@ std::shared_ptr<typename ActivationQueue<T>::Moved> ActivationQueue<T>::move_out
     Entry& entry = moved->entries_.emplace_back();
     entry.number = own;
     entry.elements = static_cast<std::int64_t>(array.size());
+    entry.varying = array.varying();
     entry.array = std::move(array);
     entry.slot = store_->write(bytes_of_array(entry.array));
     entry.where = Where::Writing;
@@ -104,7 +105,7 @@ template <class T>
 void ActivationQueue<T>::begin_read(Pass<T>& pass, Entry& entry) {
   if (entry.where == Where::Writing) cancel(entry);
   if (entry.where != Where::Stored) return;
-  entry.array = pass.take(entry.elements);
+  entry.array = pass.take(entry.elements, entry.varying);
   store_->read(entry.slot, bytes_of_array(entry.array));
   entry.where = Where::Reading;
 }

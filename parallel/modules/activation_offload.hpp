@@ -57,8 +57,8 @@ class SINEW_API ActivationQueue : public std::enable_shared_from_this<Activation
  private:
   enum class Where : std::uint8_t { Writing, Stored, Reading, Here };
   struct Entry {
-    std::size_t number = 0;  // among all arrays of the Kept
-    std::int64_t elements = 0;
+    std::size_t number = 0;                  // among all arrays of the Kept
+    std::int64_t elements = 0, varying = 0;  // as ArrayPool::take() takes them
     PooledArray<T> array{};
     OffloadStore::Slot slot = 0;  // 0: none
     Where where = Where::Here;
@@ -104,6 +104,7 @@ class SINEW_API Offloaded final : public Module<T> {
   ArrayCounts backward_arrays() const override { return input_array() + module_->backward_arrays(); }
   ArrayCounts deferred_arrays() const override { return stored_arrays() + module_->deferred_arrays(); }
   ArrayCounts first_half_arrays() const override { return input_array() + module_->first_half_arrays(); }
+  ArrayCounts second_half_arrays() const override { return input_array() + module_->second_half_arrays(); }
   /// Bytes that a forward pass leaves in the store.
   std::size_t stored_bytes() const { return static_cast<std::size_t>(stored_arrays().elements()) * sizeof(T); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }

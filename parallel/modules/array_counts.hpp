@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <span>
+#include <utility>
 
 #include <sinew/core/base/export.hpp>
 
@@ -18,6 +19,8 @@ class SINEW_API ArrayCounts {
   /// One array of each length. Arrays without elements are left out.
   ArrayCounts(std::initializer_list<std::int64_t> lengths) : ArrayCounts(std::span(lengths.begin(), lengths.size())) {}
   explicit ArrayCounts(std::span<const std::int64_t> lengths);
+  /// One array for each number of elements in a row, of so many rows, whose number varies from pass to pass.
+  static ArrayCounts varying(std::int64_t rows, std::initializer_list<std::int64_t> columns);
 
   ArrayCounts& operator+=(const ArrayCounts& more);
   /// less: arrays that were added before.
@@ -31,7 +34,7 @@ class SINEW_API ArrayCounts {
   std::int64_t elements() const noexcept;
 
  private:
-  std::map<std::int64_t, std::int64_t> counts_;  // by length
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> counts_;  // by elements of a varying row, and by length
 };
 
 /// As many arrays of each length as a or b has, whichever has more.

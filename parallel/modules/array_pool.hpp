@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <utility>
@@ -15,13 +17,17 @@ class PooledArray;
 
 /// Arrays that passes use again and again. A request gets an idle array that is at most an eighth longer, or a new one.
 /// So requests of many different lengths share arrays.
+/// Rows whose number varies from pass to pass, such as those that come to a rank's experts, have arrays of their own.
+/// Such a request gets the shortest idle array that is long enough. If all idle ones are too short, the longest of them
+/// gives way to a new one. So there are never more of these arrays than were in use at once.
 /// Shape:    elements are not set to zero.
 /// Thread:   one at a time.
 /// Lifetime: arrays may outlive the pool object; its memory lives as long as the last of them.
 template <class T>
 class ArrayPool {
  public:
-  PooledArray<T> take(std::int64_t elements);
+  /// varying: 0, or the elements of a row if the number of rows varies.
+  PooledArray<T> take(std::int64_t elements, std::int64_t varying = 0);
   /// Bytes of all arrays of the pool, whether they are in use or not.
   std::size_t held_bytes() const noexcept { return state_->held; }
 
@@ -31,10 +37,20 @@ class ArrayPool {
     std::vector<std::unique_ptr<T[]>> idle{};
     std::size_t made = 0;
   };
+  struct Idle {
+    std::size_t length = 0;
+    std::unique_ptr<T[]> data{};
+  };
+  struct OneWidth {
+    std::vector<Idle> idle{};
+    std::size_t made = 0;  // and not given way
+  };
   struct State {
     std::map<std::size_t, OneLength> lengths{};
-    std::size_t held = 0;  // bytes
+    std::map<std::int64_t, OneWidth> varying{};  // by the elements of a row
+    std::size_t held = 0;                        // bytes
   };
+  void take_varying(OneWidth& of_width, PooledArray<T>& array);
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
@@ -46,13 +62,15 @@ class PooledArray {
       : pool_(std::move(other.pool_)),
         data_(std::move(other.data_)),
         size_(std::exchange(other.size_, 0)),
-        room_(other.room_) {}
+        room_(other.room_),
+        varying_(other.varying_) {}
   PooledArray& operator=(PooledArray&& other) noexcept {
     give_back();
     pool_ = std::move(other.pool_);
     data_ = std::move(other.data_);
     size_ = std::exchange(other.size_, 0);
     room_ = other.room_;
+    varying_ = other.varying_;
     return *this;
   }
   ~PooledArray() { give_back(); }
@@ -61,10 +79,13 @@ class PooledArray {
   std::size_t size() const noexcept { return size_; }
   T* begin() const noexcept { return data(); }
   T* end() const noexcept { return data() + size_; }
+  /// As ArrayPool::take() was told.
+  std::int64_t varying() const noexcept { return varying_; }
 
  private:
   friend class ArrayPool<T>;
   void give_back() noexcept {
+    if (data_ && varying_ > 0) pool_->varying.find(varying_)->second.idle.push_back({room_, std::move(data_)});
     if (data_) pool_->lengths.find(room_)->second.idle.push_back(std::move(data_));
     size_ = 0;
   }
@@ -72,13 +93,19 @@ class PooledArray {
   std::shared_ptr<typename ArrayPool<T>::State> pool_{};
   std::unique_ptr<T[]> data_{};
   std::size_t size_ = 0, room_ = 0;  // room_: elements of the array itself
+  std::int64_t varying_ = 0;
 };
 
 template <class T>
-PooledArray<T> ArrayPool<T>::take(std::int64_t elements) {
+PooledArray<T> ArrayPool<T>::take(std::int64_t elements, std::int64_t varying) {
   PooledArray<T> array;
   array.size_ = static_cast<std::size_t>(elements);
   array.pool_ = state_;
+  if (varying > 0 && elements > 0) {
+    array.varying_ = varying;
+    take_varying(state_->varying[varying], array);
+    return array;
+  }
   auto& lengths = state_->lengths;
   const auto first = lengths.lower_bound(array.size_);
   for (auto fit = first; fit != lengths.end() && fit->first <= array.size_ + array.size_ / 8; ++fit) {
@@ -95,6 +122,37 @@ PooledArray<T> ArrayPool<T>::take(std::int64_t elements) {
   ++of_length.made;
   state_->held += array.size_ * sizeof(T);
   return array;
+}
+
+template <class T>
+void ArrayPool<T>::take_varying(OneWidth& of_width, PooledArray<T>& array) {
+  std::vector<Idle>& idle = of_width.idle;
+  const auto take_out = [&](auto at) {
+    Idle taken = std::move(*at);
+    if (at != std::prev(idle.end())) *at = std::move(idle.back());
+    idle.pop_back();
+    return taken;
+  };
+  const auto fits = [&](const Idle& i) { return i.length >= array.size_; };
+  auto best = std::ranges::find_if(idle, fits);
+  for (auto at = best; at != idle.end(); ++at) {
+    if (fits(*at) && at->length < best->length) best = at;
+  }
+  if (best != idle.end()) {
+    Idle taken = take_out(best);
+    array.room_ = taken.length;
+    array.data_ = std::move(taken.data);
+    return;
+  }
+  if (!idle.empty()) {
+    state_->held -= take_out(std::ranges::max_element(idle, {}, &Idle::length)).length * sizeof(T);
+    --of_width.made;
+  }
+  idle.reserve(of_width.made + 1);  // giving back must not fail
+  array.data_ = std::make_unique_for_overwrite<T[]>(array.size_);
+  array.room_ = array.size_;
+  ++of_width.made;
+  state_->held += array.size_ * sizeof(T);
 }
 
 }  // namespace sinew::parallel

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,12 +14,15 @@ namespace sinew::parallel {
 template <class T>
 Sequence<T>::Sequence(std::vector<ModulePtr<T>> modules) : modules_(std::move(modules)) {
   if (modules_.empty()) throw Error(Code::InvalidArgument, "modules: a sequence of no modules, expected 1 or more");
+  const auto label = [this](std::size_t i) {
+    const std::string_view name = modules_[i]->name();
+    return name.empty() ? fmt::format("number {}", i) : fmt::format("number {} ('{}')", i, name);
+  };
   for (std::size_t i = 1; i < modules_.size(); ++i) {
     if (modules_[i]->in_elements() != modules_[i - 1]->out_elements())
       throw Error(Code::InvalidArgument,
-                  fmt::format("modules: number {} of a sequence takes {} elements, expected {}, as the one before it "
-                              "makes them",
-                              i, modules_[i]->in_elements(), modules_[i - 1]->out_elements()));
+                  fmt::format("modules: {} of a sequence takes {} elements, expected {}, as {} makes them", label(i),
+                              modules_[i]->in_elements(), modules_[i - 1]->out_elements(), label(i - 1)));
   }
 }
 
@@ -110,6 +114,21 @@ ArrayCounts Sequence<T>::first_half_arrays() const {
     most.raise_to(here - module.kept_arrays() + module.first_half_arrays());
     here += module.deferred_arrays();
     if (i > 0 && there[i - 1] && !stays[i - 1]) here -= output_array(i - 1);
+  }
+  return most;
+}
+
+/// As weight_gradient() takes arrays and gives them back. It makes outputs again that the first half had made.
+template <class T>
+ArrayCounts Sequence<T>::second_half_arrays() const {
+  std::vector<bool> there = kept_outputs();
+  ArrayCounts here = kept_arrays() + deferred_arrays(), most;
+  for (std::size_t i = modules_.size(); i-- > 0;) {
+    const Module<T>& module = *modules_[i];
+    add_remade(i, there, here);
+    most.raise_to(here - module.kept_arrays() - module.deferred_arrays() + module.second_half_arrays());
+    here -= module.deferred_arrays();
+    if (i > 0 && there[i - 1]) here -= output_array(i - 1);
   }
   return most;
 }

@@ -29,6 +29,7 @@ class SINEW_API Sequence final : public Module<T> {
   ArrayCounts forward_arrays(bool keeps) const override;
   ArrayCounts backward_arrays() const override;
   ArrayCounts first_half_arrays() const override;
+  ArrayCounts second_half_arrays() const override;
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override {
     for (ModulePtr<T>& module : modules_) f(module);
   }
@@ -67,6 +68,7 @@ class SINEW_API Residual final : public Module<T> {
   ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
   ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
   ArrayCounts first_half_arrays() const override { return module_->first_half_arrays(); }
+  ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return module_->needs_input(); }
   bool can_remake() const override { return module_->can_remake(); }
@@ -98,6 +100,7 @@ class SINEW_API Recomputed final : public Module<T> {
   ArrayCounts forward_arrays(bool /*keeps*/) const override { return module_->forward_arrays(false); }
   ArrayCounts backward_arrays() const override { return most_of(made_again(), module_->backward_arrays()); }
   ArrayCounts first_half_arrays() const override { return most_of(made_again(), module_->first_half_arrays()); }
+  ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
   void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -126,6 +129,7 @@ class SINEW_API Unit final : public Module<T> {
   ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
   ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
   ArrayCounts first_half_arrays() const override { return module_->first_half_arrays(); }
+  ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
   std::string_view name() const override { return name_; }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return module_->needs_input(); }

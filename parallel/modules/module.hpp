@@ -57,7 +57,7 @@ class Module {
   virtual std::int64_t in_elements() const = 0;
   virtual std::int64_t out_elements() const = 0;
 
-  // The five functions below plan memory before there is any. They count the arrays that the module and its parts have
+  // The six functions below plan memory before there is any. They count the arrays that the module and its parts have
   // from the pass's pool. Those for parameters of another dtype than T are left out, and small ones may be, too.
   /// The arrays of Kept after a forward pass. Experts keep a number of rows that the router decides. They answer for
   /// tokens that are spread evenly.
@@ -70,6 +70,8 @@ class Module {
   virtual ArrayCounts backward_arrays() const { return kept_arrays() + deferred_arrays(); }
   /// The same in the first half of a backward pass, after which there are the kept and the deferred arrays.
   virtual ArrayCounts first_half_arrays() const { return backward_arrays(); }
+  /// The same in the second half, at whose beginning there are the kept and the deferred arrays.
+  virtual ArrayCounts second_half_arrays() const { return backward_arrays(); }
   /// Kept::bytes() after a forward pass.
   std::size_t kept_bytes() const { return static_cast<std::size_t>(kept_arrays().elements()) * sizeof(T); }
 

@@ -71,7 +71,8 @@ class SINEW_API Pass {
   /// false: no backward pass follows the forward pass, so that arrays may be freed as soon as they have been read.
   bool keeps = true;
 
-  PooledArray<T> take(std::int64_t elements) { return pool_->take(elements); }
+  /// varying: as ArrayPool::take() has it.
+  PooledArray<T> take(std::int64_t elements, std::int64_t varying = 0) { return pool_->take(elements, varying); }
 
   /// A parameter's values on this rank.
   class Values {

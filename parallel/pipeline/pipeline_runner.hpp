@@ -80,7 +80,8 @@ class SINEW_API PipelineRunner final : private StepActions {
   std::size_t held_bytes() const noexcept { return held_; }
   /// Lists the messages of this rank that the optimizer of exchanges moved (ExchangeReport::to_string).
   std::string explain() const { return step_.report.to_string(step_.graph); }
-  /// The held_bytes() of a rank, computed without a runner. bytes: as step_of() takes them.
+  /// The held_bytes() of a rank, computed without a runner. bytes: the size of each stage's input. The first stage has
+  /// none, so bytes[0] is 0.
   static std::size_t held_for(const PipelineSchedule& schedule, std::int32_t rank,
                               const std::vector<std::int64_t>& bytes);
   /// The time since construction in which this rank computed, and the time in which it waited for other ranks.

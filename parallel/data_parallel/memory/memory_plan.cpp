@@ -37,8 +37,9 @@ class MemoryPlanner {
         group_of_(parameters.size()) {
     if (use.index && (*use.index < 0 || *use.index >= shards_))
       throw Error(Code::InvalidArgument,
-                  fmt::format("memory plan: index {}, expected 0 to {}, of the {} ranks that shard", *use.index,
-                              shards_ - 1, shards_));
+                  fmt::format("memory plan: index {}, expected {}", *use.index,
+                              shards_ == 1 ? "none or 0, because the row shards nothing"
+                                           : fmt::format("0 to {}, of the {} ranks that shard", shards_ - 1, shards_)));
     for (const auto& members : step_.groups) {
       for (const std::int32_t p : members) group_of_[at(p)] = values_.size();
       values_.push_back(flat_group(parameters, members, shards_));

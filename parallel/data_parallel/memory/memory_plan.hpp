@@ -26,7 +26,7 @@ struct MemoryUse {
   std::variant<std::monostate, SgdOptions, AdamOptions> optimizer{};
   bool accumulates = false;  ///< no_sync() is used: each rank holds all gradients until they are summed
   /// The index of the rank along the sharded axis. Shards are equal, but the last one ends in padding, so its optimizer
-  /// may have less to update. {}: the rank that holds most.
+  /// may have less to update. {}: the rank that holds most. It is 0 or {} if the row shards nothing, as ddp.
   std::optional<int> index{};
 };
 

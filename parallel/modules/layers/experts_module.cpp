@@ -113,26 +113,25 @@ std::int64_t ExpertsModule<T>::even_rows() const noexcept {
 
 template <class T>
 ArrayCounts ExpertsModule<T>::kept_arrays() const {
-  const std::int64_t of_layer = even_rows() * inner();
-  return {even_rows() * shape_.width, of_layer, drops_ ? 0 : of_layer};
+  return ArrayCounts::varying(even_rows(), {shape_.width, inner(), drops_ ? 0 : inner()});
 }
 
 template <class T>
 ArrayCounts ExpertsModule<T>::deferred_arrays() const {
-  return {even_rows() * shape_.width, even_rows() * inner(), own_rows_ * shape_.experts};
+  return ArrayCounts::varying(even_rows(), {shape_.width, inner()}) + ArrayCounts{own_rows_ * shape_.experts};
 }
 
 template <class T>
 ArrayCounts ExpertsModule<T>::forward_arrays(bool /*keeps*/) const {
-  const std::int64_t of_layer = even_rows() * inner(), of_rows = even_rows() * shape_.width;
-  return most_of({of_rows, of_layer, of_layer, of_rows}, {own_rows_ * shape_.experts});
+  return most_of(ArrayCounts::varying(even_rows(), {shape_.width, inner(), inner(), shape_.width}),
+                 {own_rows_ * shape_.experts});
 }
 
 template <class T>
 ArrayCounts ExpertsModule<T>::backward_arrays() const {
   ArrayCounts all = kept_arrays() + deferred_arrays();
-  if (drops_) all += {even_rows() * inner()};
-  return all + most_of({even_rows() * shape_.width}, {shape_.experts * shape_.width});
+  if (drops_) all += ArrayCounts::varying(even_rows(), {inner()});
+  return all + most_of(ArrayCounts::varying(even_rows(), {shape_.width}), {shape_.experts * shape_.width});
 }
 
 template <class T>
@@ -189,7 +188,7 @@ const T* ExpertsModule<T>::bent_again(Pass<T>& pass, Kept<T>& kept) const {
   const Dispatch<T>& way = *static_cast<const Decision*>(kept.other.get())->way;
   PooledArray<T>& bent = kept.arrays[2];
   if (bent.size() == 0) {
-    bent = pass.take(way.rows() * inner());
+    bent = pass.take(way.rows() * inner(), inner());
     for (std::size_t c = 0; c < way.chunks().size(); ++c) bend(way, c, kept.arrays[1].data(), bent.data());
   }
   return bent.data();
@@ -244,9 +243,9 @@ void ExpertsModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out)
   route(pass, x, *decision);
   Dispatch<T>& way = *decision->way;
   kept.other = decision;
-  for (const std::int64_t columns : {width, f, f}) kept.arrays.push_back(pass.take(way.rows() * columns));
+  for (const std::int64_t columns : {width, f, f}) kept.arrays.push_back(pass.take(way.rows() * columns, columns));
   T *const in = kept.arrays[0].data(), *const up = kept.arrays[1].data(), *const bent = kept.arrays[2].data();
-  const PooledArray<T> back = pass.take(way.rows() * width);
+  const PooledArray<T> back = pass.take(way.rows() * width, width);
   const Layer first{pass.values(up_), pass.values(up_bias_)}, second{pass.values(down_), pass.values(down_bias_)};
   way.start(x);
   for (std::size_t c = 0; c < way.chunks().size(); ++c) {
@@ -267,11 +266,12 @@ void ExpertsModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& ke
   Dispatch<T>& way = *decision.way;
   const T *const up = kept.arrays[1].data(), *const bent = bent_again(pass, kept);
   kept.gradients.clear();
-  kept.gradients.push_back(pass.take(way.rows() * width));          // of what the second layers make
-  kept.gradients.push_back(pass.take(way.rows() * f));              // of what the first layers make
+  kept.gradients.push_back(pass.take(way.rows() * width, width));   // of what the second layers make
+  kept.gradients.push_back(pass.take(way.rows() * f, f));           // of what the first layers make
   kept.gradients.push_back(pass.take(own_rows_ * shape_.experts));  // of the router's logits
   T *const d = kept.gradients[0].data(), *const dup = kept.gradients[1].data();
-  const PooledArray<T> back = pass.take(way.rows() * width), unwanted = pass.take(dx == nullptr ? in_elements() : 0);
+  const PooledArray<T> back = pass.take(way.rows() * width, width),
+                       unwanted = pass.take(dx == nullptr ? in_elements() : 0);
   if (dx == nullptr) dx = unwanted.data();
   std::vector<T> of_gates(static_cast<std::size_t>(way.rows())), dgates(decision.routed.chosen.size());
   const auto first = pass.values(up_), second = pass.values(down_), bias = pass.values(down_bias_);

@@ -108,7 +108,8 @@ class SINEW_API Model {
   void backward(const T* dout, T* dx, double loss_scale = 1);
   /// Gradients of later passes are layout-invariant. null: they are added up in the fastest way again.
   void set_sample_sums(SampleSums<T>* sums) noexcept { sums_ = sums; }
-  /// A forward pass for which no backward pass follows, within data().forward_only().
+  /// A forward pass for which no backward pass follows, within data().forward_only(). It ends with finish_forward() of
+  /// data() and of experts().
   TokenLoss evaluate(const MicroBatch& batch, const T* x, T* out);
   /// In place of forward() and backward() where this rank has no batch and other data-parallel ranks have one (Join):
   /// the exchanges of these passes, with gradients to which nothing is added. Within data().forward_only() in place of
@@ -123,7 +124,8 @@ class SINEW_API Model {
   /// Wall time in which passes waited for exchanges of data parallelism, since the last call.
   std::chrono::nanoseconds take_waited() noexcept { return std::exchange(waited_, {}); }
   Module<T>& module() noexcept { return *module_; }
-  /// Bytes of activations and of room for passes.
+  /// Bytes of activations and of room for passes. Memory that layers share is not included:
+  /// SharedAttention::held_bytes() and the like.
   std::size_t held_bytes() const noexcept { return pool_.held_bytes(); }
 
  private:

@@ -75,7 +75,8 @@ class SINEW_API PipelinedModel final : private StageEngine {
   /// Forward and backward passes of all microbatches. Returns the loss that this rank's modules have, such as
   /// PredictionModule in the last stage.
   TokenLoss step(double loss_scale = 1);
-  /// Forward passes of all microbatches, within data().forward_only(). PipelineEnds::loss gets the outputs.
+  /// Forward passes of all microbatches, within data().forward_only(). It ends with finish_forward() of data() and of
+  /// experts(). PipelineEnds::loss gets the outputs.
   TokenLoss evaluate();
 
   DataParallel& data() noexcept { return *parameters_.dense; }
@@ -91,7 +92,7 @@ class SINEW_API PipelinedModel final : private StageEngine {
   /// Why a schedule without actions on parameters has got the ones that it has. Empty: it had them.
   const std::string& why() const noexcept { return why_; }
   /// Bytes of activations and of room for passes. Those of data between stages, and of copies of other stages'
-  /// parameters, are included.
+  /// parameters, are included. Memory that layers share is not: SharedAttention::held_bytes() and the like.
   std::size_t held_bytes() const noexcept {
     return pool_.held_bytes() + training_->held_bytes() + evaluation_->held_bytes() + copies_->held_bytes();
   }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include <sinew/parallel/modules/models/planned_bytes.hpp>
+#include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
 
 namespace sinew::parallel {
@@ -56,6 +57,7 @@ class PlannedPasses {
     here_ += module.deferred_arrays();
   }
   void weight_gradient(const Module<T>& module, const ArrayCounts& own) {
+    most_.raise_to(here_ - module.kept_arrays() - module.deferred_arrays() + module.second_half_arrays());
     here_ -= module.kept_arrays() + module.deferred_arrays() + own;
   }
   void give_back(const ArrayCounts& arrays) { here_ -= arrays; }
@@ -120,7 +122,8 @@ std::size_t planned_bytes(const std::vector<ModulePtr<T>>& modules, const Parame
     if (s + 1 < schedule->stages()) inputs[at + 1] = stage.out_elements() * static_cast<std::int64_t>(sizeof(T));
   }
   std::size_t bytes = converted + bytes_of(most_in_pipeline(stages, *schedule, rank)) +
-                      PipelineRunner::held_for(*schedule, rank, inputs);
+                      PipelineRunner::held_for(*schedule, rank, inputs) +
+                      PipelineRunner::held_for(forward_only(*schedule), rank, inputs);  // for evaluations
   for (const DataParameter& p : list.copies())
     bytes += static_cast<std::size_t>(p.box.elements()) * (size_of(p.dtype) + size_of(p.gradient_dtype()));
   return bytes;

@@ -12,7 +12,8 @@ namespace sinew::parallel {
 
 /// The bytes that the passes of a rank's modules will hold, as Model::held_bytes() and PipelinedModel::held_bytes()
 /// count them. They are activations of the microbatches in flight and room that passes use. In a pipeline, data between
-/// stages and copies of other stages' parameters come on top.
+/// stages, in training and in evaluation, and copies of other stages' parameters are included. Memory that layers share
+/// is not: SharedAttention::planned_bytes() and the like.
 /// modules: those of the rank's stages, in their order. list: the parameters that they have declared.
 /// schedule: null for a Model. rank: the rank in the pipeline.
 template <class T>

@@ -33,6 +33,13 @@ TEST_F(Program, GoesOnWithExperts_UnderAnotherLayout) {
               1, 1e-12);
 }
 
+/// The rows of a rank's experts vary from step to step. A capacity of 1 lets no expert have more than its share.
+TEST_F(Program, HoldsWhatWasPredicted_WhileTheRowsOfExpertsVary) {
+  const Outcome o = gpt(2, {"--experts", "4", "--ep", "2", "--capacity", "1", "--steps", "20"});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+  EXPECT_NEAR(percent_of_predicted(o.out), 100, kPercentOff) << o.out;
+}
+
 TEST_F(Program, SaysWhatExpertsCannotHave) {
   const auto complaint = [&](int ranks, const Strings& options) {
     const Outcome o = gpt(ranks, options);

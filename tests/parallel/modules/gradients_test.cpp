@@ -293,7 +293,7 @@ TEST(Modules, SayWhatDoesNotFit) {
       return made<ColumnModule<double>>(g, LinearShape{.name = "a", .rows = 1, .inputs = inputs, .outputs = outputs});
     };
     EXPECT_THAT(complaint([&] { sequence<double>(column(2, 3), column(4, 2)); }),
-                HasSubstr("number 1 of a sequence takes 4 elements, expected 3"));
+                HasSubstr("number 1 ('a') of a sequence takes 4 elements, expected 3, as number 0 ('a') makes them"));
     EXPECT_THAT(complaint([&] { residual<double>(column(2, 3)); }), HasSubstr("takes 2 elements and makes 3"));
     EXPECT_THAT(complaint([&] { Sequence<double>({}); }), HasSubstr("a sequence of no modules"));
     const auto scan = [&](std::int64_t states, int ranks, std::int64_t sequences, bool shares) {

@@ -1,5 +1,7 @@
 // The bytes that modules say they will keep, against those that a forward pass leaves.
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -142,6 +144,81 @@ TEST(KeptBytes, OfWhatIsPutTogether) {
   compare("sequence", true, layers);
   compare("unit", true, [&](Surroundings& all) { return unit<float>("u", layers(all)); });
   compare("recomputed", false, [&](Surroundings& all) { return unit<float>("u", recomputed<float>(layers(all))); });
+}
+
+/// Runs a forward and a backward pass, in one piece and in two halves. The pool of arrays has the planned bytes then.
+void compare_plan(const std::string& what, Recompute recompute, const Make& make) {
+  for (const bool splits : {false, true}) {
+    on_threads(1, only("inproc"), [&](World& world) {
+      Surroundings all(world, 1, 1, false);
+      Model<float> model(all.mesh, make(all), [&world](std::size_t bytes) { return world.allocate(bytes); },
+                         {.row = data_row("ddp", {"cp"}), .recomputation = {recompute}});
+      Module<float>& module = model.module();
+      ArrayPool<float> pool;
+      Pass<float> pass(model.data(), nullptr, pool, false);
+      const std::vector<float> x(static_cast<std::size_t>(module.in_elements()), 0.5F);
+      std::vector<float> out(static_cast<std::size_t>(module.out_elements())), dout(out.size(), 0.25F), dx(x.size());
+      Kept<float> kept;
+      module.forward(pass, x.data(), kept, out.data());
+      ArrayCounts planned = module.forward_arrays(true);
+      if (splits) {
+        module.input_gradient(pass, x.data(), kept, dout.data(), dx.data());
+        module.weight_gradient(pass, x.data(), kept, dout.data());
+        planned.raise_to(most_of(module.first_half_arrays(), module.second_half_arrays()));
+      } else {
+        module.backward(pass, x.data(), kept, dout.data(), dx.data());
+        planned.raise_to(module.backward_arrays());
+      }
+      const auto bytes = static_cast<std::size_t>(planned.elements()) * sizeof(float);
+      require(pool.held_bytes() == bytes,
+              fmt::format("{}, splits {}: {} bytes held, {} planned", what, splits, pool.held_bytes(), bytes));
+      require(bytes > 0, what + ": nothing was planned");
+    });
+  }
+}
+
+TEST(ArrayPool, HoldsNoMoreArraysOfVaryingRows_ThanWereInUseAtOnce) {
+  constexpr std::int64_t kWidth = 4;
+  ArrayPool<float> pool;
+  std::int64_t most = 0, rows = 1;
+  for (int pass = 0; pass < 200; ++pass) {
+    rows = rows * 7919 % 211;  // 1 to 210, in no order
+    most = std::max({most, rows, 210 - rows});
+    const auto a = pool.take(rows * kWidth, kWidth), b = pool.take((210 - rows) * kWidth, kWidth);
+    EXPECT_EQ(a.size(), static_cast<std::size_t>(rows * kWidth));
+    std::ranges::fill(a, 1.0F);
+    std::ranges::fill(b, 2.0F);
+    EXPECT_EQ(std::ranges::count(a, 1.0F), rows * kWidth);
+  }
+  EXPECT_LE(pool.held_bytes(), 2 * static_cast<std::size_t>(most * kWidth) * sizeof(float));
+  EXPECT_GT(pool.held_bytes(), static_cast<std::size_t>(most * kWidth) * sizeof(float));
+  const auto other = pool.take(8, 8);  // rows of another width share nothing with them
+  EXPECT_LE(pool.held_bytes(), (2 * static_cast<std::size_t>(most * kWidth) + 8) * sizeof(float));
+  pool.take(0, kWidth);
+}
+
+TEST(PlannedArrays, AreThoseThatPassesTake) {
+  const auto gelu_of = [](std::int64_t elements) { return made<Pointwise<float>>(elements, gelu<float>()); };
+  const auto narrow = [&](Surroundings& all) {
+    return sequence<float>(norm(all, "n"), mlp(all), gelu_of(48), gelu_of(48), norm(all, "m"));
+  };
+  const auto wide = [&](Surroundings& all) {
+    auto column = made<ColumnModule<float>>(all.group, LinearShape{.name = "c", .rows = 5, .inputs = 7, .outputs = 14});
+    auto position =
+        made<PositionModule<float>>(all.group, "p", TokenPlaces(all.group, 1, SequenceCut::zig_zag(5, 1), 0), 14);
+    return sequence<float>(gelu_of(35), std::move(column), std::move(position));
+  };
+  const auto attends = [&](Surroundings& all) {
+    const AttentionShape shape{.name = "a", .width = 8, .heads = 2, .positions = SequenceCut::zig_zag(6, 1)};
+    auto attention = made<AttentionModule<float>>(all.group, all.context, shape);
+    return sequence<float>(residual<float>(sequence<float>(norm(all, "n"), std::move(attention))), norm(all, "m"));
+  };
+  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    const std::string policy = "policy " + std::to_string(static_cast<int>(recompute)) + ", ";
+    compare_plan(policy + "pointwise functions", recompute, narrow);
+    compare_plan(policy + "positions", recompute, wide);
+    compare_plan(policy + "attention", recompute, attends);
+  }
 }
 
 }  // namespace

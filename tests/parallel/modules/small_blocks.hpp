@@ -165,9 +165,9 @@ inline Outcome trained(World& world, const Policies& policies) {
   Module<float>& module = model.module();
   ArrayPool<float> pool;
   outcome.said_bytes = module.kept_bytes();
-  const ArrayCounts planned = policies.splits
-                                  ? module.kept_arrays() + module.deferred_arrays() + module.first_half_arrays()
-                                  : most_of(module.forward_arrays(true), module.backward_arrays());
+  const ArrayCounts planned = policies.splits ? module.kept_arrays() + module.deferred_arrays() +
+                                                    most_of(module.first_half_arrays(), module.second_half_arrays())
+                                              : most_of(module.forward_arrays(true), module.backward_arrays());
   outcome.planned_bytes = static_cast<std::size_t>(planned.elements()) * sizeof(float);
   const auto elements = static_cast<std::size_t>(module.in_elements());
   std::vector<float> x(elements), dout(elements);
