@@ -4,6 +4,8 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <string>
+#include <tuple>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -62,7 +64,11 @@ TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   EXPECT_THAT(complaint({"all_reduce", "--device", "--peer", "mpi"}), HasSubstr("--device: expected no --peer"));
   EXPECT_THAT(complaint({"broadcast", "--in-place"}), HasSubstr("broadcast has no input beside its output"));
   EXPECT_THAT(complaint({"latency"}), HasSubstr("latency: expected at least 2 ranks, found 1"));
-  EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}), HasSubstr("start the ranks with mpirun"));
+  EXPECT_THAT(complaint({"all_reduce", "--peer", "mpi"}),
+              HasSubstr("expected ranks that mpirun of Open MPI or MPICH has started"));
+  EXPECT_THAT(complaint({"all_reduce", "--peer", "/nowhere"}), HasSubstr("'/nowhere': expected mpi, or the folder of"));
+  EXPECT_THAT(complaint({"all_reduce", "--peer", "/"}),
+              HasSubstr("--peer /: there is no /include/mpi.h or /include/mpi/mpi.h; expected the prefix of an MPI"));
   EXPECT_THAT(complaint({"all_reduce", "--json", "/nowhere/file"}), HasSubstr("expected a file that can be written"));
   EXPECT_THAT(complaint({"all_reduce", "--json", ""}), HasSubstr("--json: expected a value, found none"));
   EXPECT_THAT(complaint({"all_reduce", "--output", "file"}), HasSubstr("--output: expected tune"));
@@ -374,6 +380,46 @@ TEST(SinewBench, MeasuresMpiInTheSameProcesses) {
                 job.lines[0]["peer_time_us"].get<double>() / job.lines[0]["time_us"].get<double>(), 1e-3);
   }
   if (!any) GTEST_SKIP() << "no mpirun here";
+}
+
+/// The module is compiled by the first of the ranks, and used again by the next job.
+TEST(SinewBench, MeasuresAnMpiByItsPrefix) {
+  const ScratchFolder cache;
+  const auto beside = [&](const char* launcher, const char* mpi, const char* compiler) {
+    return job_of({launcher, "-n", "2"},
+                  {"all_reduce", "-b", "64", "-e", "64", "--peer", std::string("/usr/lib/x86_64-linux-gnu/") + mpi},
+                  {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                   "XDG_CACHE_HOME=" + (cache / launcher), std::string("CXX=") + compiler});
+  };
+  std::filesystem::create_directories(cache / "open/sinew/peers");
+  std::filesystem::permissions(cache / "open/sinew/peers", std::filesystem::perms::all);
+  const Outcome open = run_program({SINEW_BENCH, "all_reduce", "--peer", "/usr/lib/x86_64-linux-gnu/openmpi"},
+                                   {"XDG_CACHE_HOME=" + (cache / "open")});
+  if (std::filesystem::exists("/usr/lib/x86_64-linux-gnu/openmpi/include/mpi.h")) {
+    EXPECT_EQ(open.exit_code, 2);
+    EXPECT_THAT(open.err, HasSubstr("all may write to it; expected one of this user's own (XDG_CACHE_HOME)"));
+  }
+  bool any = false;
+  for (const auto& [launcher, mpi, other] :
+       {std::tuple("mpirun.openmpi", "openmpi", "mpich"), {"mpirun.mpich", "mpich", "openmpi"}}) {
+    if (run_program({launcher, "--version"}).exit_code != 0) continue;
+    if (!std::filesystem::exists(std::string("/usr/lib/x86_64-linux-gnu/") + mpi + "/include/mpi.h")) continue;
+    any = true;
+    const Job none = beside(launcher, mpi, "nocompiler");
+    EXPECT_NE(none.outcome.exit_code, 0);
+    EXPECT_THAT(none.outcome.err, HasSubstr("the compiler 'nocompiler' cannot be run: No such file or directory"));
+    for (const char* compiler : {"", "nocompiler"}) {  // the second job compiles nothing
+      const Job job = beside(launcher, mpi, compiler);
+      EXPECT_EQ(job.outcome.exit_code, 0) << launcher << job.outcome.err;
+      ASSERT_EQ(job.lines.size(), 1u) << launcher << job.outcome.err;
+      EXPECT_GT(job.lines[0]["peer_time_us"], 0);
+    }
+    if (!std::filesystem::exists(std::string("/usr/lib/x86_64-linux-gnu/") + other + "/include/mpi.h")) continue;
+    const Job foreign = beside(launcher, other, "");
+    EXPECT_NE(foreign.outcome.exit_code, 0);
+    EXPECT_THAT(foreign.outcome.err, HasSubstr("but this job has 2; expected the mpiexec of that MPI"));
+  }
+  if (!any) GTEST_SKIP() << "no mpirun with its header here";
 }
 
 TEST(SinewBench, MeasuresEveryCollectiveBesideMpi_AndBothAreRight) {

@@ -247,7 +247,7 @@ int run_bench(const BenchOptions& options) {
   if (options.tunes) return run_tune(options);
   require_known_algorithm(options);
   if (!options.cluster.empty()) return run_on_cluster(options);
-  const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>();
+  const auto peer = options.peer.empty() ? nullptr : std::make_unique<LoadedPeer>(options.peer);
   World world = make_world(options, peer.get());
   return measure_in(world, options, peer.get(), nullptr);
 }

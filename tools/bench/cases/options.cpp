@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -179,9 +180,12 @@ void add_data(CLI::App& app, BenchOptions& o) {
 void add_ways(CLI::App& app, BenchOptions& o) {
   app.add_option("--transport", o.transports, "Only these transports")->delimiter(',')->type_name("NAME[,NAME]");
   app.add_option("--algorithm", o.algorithm, "This algorithm whatever its predicted time")->type_name("NAME");
-  add(app, "--peer", "Measure that library too, in the same processes on the same buffers, taking turns", "mpi",
-      [&o](const std::string& t) {
-        if (t != "mpi") reject("--peer", t, "mpi");
+  add(app, "--peer",
+      "Measure that library too, in the same processes on the same buffers, taking turns: the MPI whose mpirun started "
+      "the ranks, or the one that is installed in PREFIX",
+      "mpi|PREFIX", [&o](const std::string& t) {
+        if (t != "mpi" && !std::filesystem::is_directory(t))
+          reject("--peer", t, "mpi, or the folder of an MPI, such as /usr/lib/x86_64-linux-gnu/openmpi");
         o.peer = t;
       });
   CLI::Option* cluster =

@@ -12,25 +12,10 @@
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/command_line.hpp>
 
+#include "peer_module.hpp"
+
 namespace sinew::tools {
 namespace {
-
-/// The module's name by what the launcher left in the environment.
-std::string module_name() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr) return "libsinew_peer_openmpi.so";
-  if (std::getenv("PMI_RANK") != nullptr) return "libsinew_peer_mpich.so";
-  throw Error(Code::InvalidArgument,
-              "--peer mpi: start the ranks with mpirun of Open MPI or MPICH (neither OMPI_COMM_WORLD_SIZE nor PMI_RANK "
-              "is set)");
-}
-
-/// Beside the program: PREFIX/lib of the build tree, or the folder of modules of an installation.
-std::filesystem::path module_path(const std::string& name) {
-  const std::filesystem::path prefix = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  const std::filesystem::path built = prefix / "lib" / name;
-  std::error_code error;
-  return std::filesystem::exists(built, error) ? built : prefix / SINEW_LIBRARY_FOLDER / name;
-}
 
 bench::PeerCall call_of(Exercise exercise) {
   switch (exercise) {
@@ -53,21 +38,35 @@ bench::PeerCall call_of(Exercise exercise) {
   return bench::PeerCall::Barrier;
 }
 
+/// 0: no launcher of an MPI started this process.
+int ranks_by_launcher() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* const size = std::getenv(name)) return std::atoi(size);
+  }
+  return 0;
+}
+
 }  // namespace
 
-LoadedPeer::LoadedPeer() {
-  const std::filesystem::path path = module_path(module_name());
+LoadedPeer::LoadedPeer(const std::string& which) {
+  const std::filesystem::path path = peer_module(which);
   // The library's own plugins look its symbols up globally; it is never unloaded, for it leaves handlers behind.
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-  if (module == nullptr) throw Error(Code::Unavailable, fmt::format("--peer mpi: {}", dlerror()));
+  if (module == nullptr) throw Error(Code::Unavailable, fmt::format("--peer {}: {}", which, dlerror()));
   const auto entry = reinterpret_cast<bench::PeerEntry>(dlsym(module, bench::kPeerEntryName));
-  if (entry == nullptr) throw Error(Code::Unavailable, fmt::format("--peer mpi: {}", dlerror()));
+  if (entry == nullptr) throw Error(Code::Unavailable, fmt::format("--peer {}: {}", which, dlerror()));
   if (entry()->abi != bench::kPeerAbi) {
-    throw Error(Code::Unavailable, fmt::format("--peer mpi: {} has interface {}, expected {}", path.string(),
+    throw Error(Code::Unavailable, fmt::format("--peer {}: {} has interface {}, expected {}", which, path.string(),
                                                entry()->abi, bench::kPeerAbi));
   }
   peer_ = entry();
   peer_->start();
+  const int ranks = ranks_by_launcher();
+  if (ranks > 0 && ranks != peer_->size())
+    throw Error(Code::InvalidArgument,
+                fmt::format("--peer {}: {} has {} rank{}, but this job has {}; expected the mpiexec of that MPI as its "
+                            "launcher",
+                            which, peer_->name(), peer_->size(), peer_->size() == 1 ? "" : "s", ranks));
 }
 
 LoadedPeer::~LoadedPeer() { peer_->stop(); }

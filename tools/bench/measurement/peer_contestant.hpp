@@ -12,9 +12,10 @@ namespace sinew::tools {
 /// Another library, loaded and started. It stops with this object, which outlives each World made from exchange().
 class LoadedPeer {
  public:
-  /// Loads the module of the MPI whose mpirun started this process.
-  /// Errors: Error{InvalidArgument} if no mpirun did; Error{Unavailable} with the loader's reason.
-  LoadedPeer();
+  /// which: as peer_module() takes it.
+  /// Errors: as peer_module(). Unavailable with the loader's reason. InvalidArgument if the ranks were started by the
+  ///         launcher of another MPI.
+  explicit LoadedPeer(const std::string& which);
   ~LoadedPeer();
   LoadedPeer(const LoadedPeer&) = delete;
   LoadedPeer& operator=(const LoadedPeer&) = delete;
