@@ -1,6 +1,6 @@
-// Counts what gpt sends between hosts in a step, with plain zero3 and with ZeRO++ (int8 weights, near copies, int4
-// gradients). The ranks are threads on two virtual hosts of two ranks. Takes options of gpt, and prints a line of JSON
-// with the bytes of all ranks together and with the share that ZeRO++ sends.
+// Counts the bytes that gpt sends between hosts in a step, once with plain zero3 and once with ZeRO++. ZeRO++ is int8
+// weights, near copies and int4 gradients. The ranks are threads on two virtual hosts of two ranks each. The program
+// takes the options of gpt. It prints a line of JSON: the bytes of all ranks together, and the share that ZeRO++ sends.
 // Try: zeropp --dtype bf16 --gradient-dtype bf16
 #include <cstdint>
 #include <cstdio>

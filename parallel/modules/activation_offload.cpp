@@ -183,7 +183,7 @@ void Offloaded<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.parts.resize(1);
   module_->forward(pass, x, kept.parts[0], out);
   if (!pass.keeps) return;
-  kept.arrays.push_back(pass.take(module_->needs_input() ? in_elements() : 0));
+  kept.arrays.push_back(pass.take(module_->needs_input() ? this->in_elements() : 0));
   std::copy_n(x, kept.arrays[0].size(), kept.arrays[0].data());
   kept.other = queue_->move_out(pass, kept);
 }

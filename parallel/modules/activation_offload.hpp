@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/module.hpp>
 #include <sinew/parallel/modules/module_names.hpp>
 #include <sinew/parallel/offload/offload_store.hpp>
@@ -91,13 +92,12 @@ class SINEW_API ActivationQueue : public std::enable_shared_from_this<Activation
 /// keep its input. The arrays are in memory from the first half of the backward pass to the end of the second one.
 /// Cost: a copy of the input.
 template <class T>
-class SINEW_API Offloaded final : public Module<T> {
+class SINEW_API Offloaded final : public Wrapper<T> {
  public:
   Offloaded(ModulePtr<T> module, std::shared_ptr<ActivationQueue<T>> queue)
-      : module_(std::move(module)), queue_(std::move(queue)) {}
+      : Wrapper<T>(std::move(module)), queue_(std::move(queue)) {}
 
-  std::int64_t in_elements() const override { return module_->in_elements(); }
-  std::int64_t out_elements() const override { return module_->out_elements(); }
+  ArrayCounts kept_arrays() const override { return {}; }
   ArrayCounts forward_arrays(bool keeps) const override {
     return most_of(module_->forward_arrays(keeps), keeps ? stored_arrays() : ArrayCounts());
   }
@@ -107,9 +107,7 @@ class SINEW_API Offloaded final : public Module<T> {
   ArrayCounts second_half_arrays() const override { return input_array() + module_->second_half_arrays(); }
   /// Bytes that a forward pass leaves in the store.
   std::size_t stored_bytes() const { return static_cast<std::size_t>(stored_arrays().elements()) * sizeof(T); }
-  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return false; }
-  void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
@@ -117,10 +115,10 @@ class SINEW_API Offloaded final : public Module<T> {
 
  private:
   const T* bring_back(Pass<T>& pass, Kept<T>& kept);
-  ArrayCounts input_array() const { return {module_->needs_input() ? in_elements() : 0}; }
+  ArrayCounts input_array() const { return {module_->needs_input() ? this->in_elements() : 0}; }
   ArrayCounts stored_arrays() const { return input_array() + module_->kept_arrays(); }
 
-  ModulePtr<T> module_;
+  using Wrapper<T>::module_;
   std::shared_ptr<ActivationQueue<T>> queue_;
 };
 

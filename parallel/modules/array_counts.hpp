@@ -19,7 +19,8 @@ class SINEW_API ArrayCounts {
   /// One array of each length. Arrays without elements are left out.
   ArrayCounts(std::initializer_list<std::int64_t> lengths) : ArrayCounts(std::span(lengths.begin(), lengths.size())) {}
   explicit ArrayCounts(std::span<const std::int64_t> lengths);
-  /// One array for each number of elements in a row, of so many rows, whose number varies from pass to pass.
+  /// One array of `rows` rows for each number of elements that a row may have. The number of rows varies from pass to
+  /// pass (ArrayPool::take).
   static ArrayCounts varying(std::int64_t rows, std::initializer_list<std::int64_t> columns);
 
   ArrayCounts& operator+=(const ArrayCounts& more);

@@ -17,9 +17,10 @@ class PooledArray;
 
 /// Arrays that passes use again and again. A request gets an idle array that is at most an eighth longer, or a new one.
 /// So requests of many different lengths share arrays.
-/// Rows whose number varies from pass to pass, such as those that come to a rank's experts, have arrays of their own.
-/// Such a request gets the shortest idle array that is long enough. If all idle ones are too short, the longest of them
-/// gives way to a new one. So there are never more of these arrays than were in use at once.
+/// The number of rows may vary from pass to pass, as that of the rows that come to a rank's experts does. Arrays for
+/// such rows are shared among themselves only. A request gets the shortest idle array that is long enough. If all idle
+/// arrays are too short, the longest of them is freed, and a new one is made. So there are never more such arrays than
+/// were in use at once.
 /// Shape:    elements are not set to zero.
 /// Thread:   one at a time.
 /// Lifetime: arrays may outlive the pool object; its memory lives as long as the last of them.

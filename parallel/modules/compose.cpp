@@ -60,7 +60,7 @@ ArrayCounts Sequence<T>::deferred_arrays() const {
   return all;
 }
 
-/// As forward() takes arrays and gives them back.
+/// Follows forward(), which takes the arrays and gives them back in this order.
 template <class T>
 ArrayCounts Sequence<T>::forward_arrays(bool keeps) const {
   const std::vector<bool> stays = kept_outputs();
@@ -84,7 +84,7 @@ void Sequence<T>::add_remade(std::size_t i, std::vector<bool>& there, ArrayCount
   }
 }
 
-/// As backward() takes arrays and gives them back.
+/// Follows backward() in the same way.
 template <class T>
 ArrayCounts Sequence<T>::backward_arrays() const {
   std::vector<bool> there = kept_outputs();
@@ -101,7 +101,7 @@ ArrayCounts Sequence<T>::backward_arrays() const {
   return most;
 }
 
-/// As input_gradient() takes arrays and gives them back.
+/// Follows input_gradient() in the same way.
 template <class T>
 ArrayCounts Sequence<T>::first_half_arrays() const {
   const std::vector<bool> stays = kept_outputs();
@@ -118,7 +118,7 @@ ArrayCounts Sequence<T>::first_half_arrays() const {
   return most;
 }
 
-/// As weight_gradient() takes arrays and gives them back. It makes outputs again that the first half had made.
+/// Follows weight_gradient() in the same way. Outputs that are not kept are made again in this half too.
 template <class T>
 ArrayCounts Sequence<T>::second_half_arrays() const {
   std::vector<bool> there = kept_outputs();
@@ -238,7 +238,7 @@ void Sequence<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* do
 }
 
 template <class T>
-Residual<T>::Residual(ModulePtr<T> module) : module_(std::move(module)) {
+Residual<T>::Residual(ModulePtr<T> module) : Wrapper<T>(std::move(module)) {
   if (module_->in_elements() != module_->out_elements())
     throw Error(Code::InvalidArgument,
                 fmt::format("modules: a residual of a module that takes {} elements and makes {}, "
@@ -250,19 +250,19 @@ template <class T>
 void Residual<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.parts.resize(1);
   module_->forward(pass, x, kept.parts[0], out);
-  kernels::add(out, x, static_cast<std::size_t>(out_elements()));
+  kernels::add(out, x, static_cast<std::size_t>(this->out_elements()));
 }
 
 template <class T>
 void Residual<T>::remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) {
   module_->remake(pass, x, kept.parts[0], out);
-  kernels::add(out, x, static_cast<std::size_t>(out_elements()));
+  kernels::add(out, x, static_cast<std::size_t>(this->out_elements()));
 }
 
 template <class T>
 void Residual<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   module_->input_gradient(pass, x, kept.parts[0], dout, dx);
-  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(in_elements()));
+  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(this->in_elements()));
 }
 
 template <class T>
@@ -273,7 +273,7 @@ void Residual<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, cons
 template <class T>
 void Residual<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   module_->backward(pass, x, kept.parts[0], dout, dx);
-  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(in_elements()));
+  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(this->in_elements()));
 }
 
 template <class T>
@@ -287,7 +287,7 @@ void Recomputed<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out
 template <class T>
 void Recomputed<T>::make_again(Pass<T>& pass, const T* x, Kept<T>& kept) {
   kept.parts.resize(1);
-  const PooledArray<T> out = pass.take(out_elements());
+  const PooledArray<T> out = pass.take(this->out_elements());
   const bool repeated = std::exchange(pass.repeats, true);
   module_->forward(pass, x, kept.parts[0], out.data());
   pass.repeats = repeated;

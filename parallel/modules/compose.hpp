@@ -54,13 +54,11 @@ class SINEW_API Sequence final : public Module<T> {
   bool drops_ = false;  // outputs that are cheap to make again
 };
 
-/// out = x + module(x). The module must make as many elements as it takes.
-/// Errors: InvalidArgument if it does not.
+/// A base for modules around another one. It has the sizes, the planned arrays and the parameters of that module. The
+/// derived class adds the passes.
 template <class T>
-class SINEW_API Residual final : public Module<T> {
+class SINEW_API Wrapper : public Module<T> {
  public:
-  explicit Residual(ModulePtr<T> module);
-
   std::int64_t in_elements() const override { return module_->in_elements(); }
   std::int64_t out_elements() const override { return module_->out_elements(); }
   ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
@@ -71,37 +69,48 @@ class SINEW_API Residual final : public Module<T> {
   ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
   void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
   bool needs_input() const override { return module_->needs_input(); }
+  void declare(ParameterList& list) override { module_->declare(list); }
+
+ protected:
+  explicit Wrapper(ModulePtr<T> module) : module_(std::move(module)) {}
+
+  ModulePtr<T> module_;
+};
+
+/// out = x + module(x). The module must make as many elements as it takes.
+/// Errors: InvalidArgument if it does not.
+template <class T>
+class SINEW_API Residual final : public Wrapper<T> {
+ public:
+  explicit Residual(ModulePtr<T> module);
+
   bool can_remake() const override { return module_->can_remake(); }
   void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
-  void declare(ParameterList& list) override { module_->declare(list); }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
   void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
 
  private:
-  ModulePtr<T> module_;
+  using Wrapper<T>::module_;
 };
 
 /// Keeps nothing: its input stays with the caller. The backward pass makes everything else again, by another forward
 /// pass. It stands within a Unit, because rows that gather units refuse to open one twice.
 /// Source: Chen et al., Training deep nets with sublinear memory cost, arXiv 1604.06174.
 template <class T>
-class SINEW_API Recomputed final : public Module<T> {
+class SINEW_API Recomputed final : public Wrapper<T> {
  public:
-  explicit Recomputed(ModulePtr<T> module) : module_(std::move(module)) {}
+  explicit Recomputed(ModulePtr<T> module) : Wrapper<T>(std::move(module)) {}
 
-  std::int64_t in_elements() const override { return module_->in_elements(); }
-  std::int64_t out_elements() const override { return module_->out_elements(); }
   std::string_view name() const override { return module_->name(); }
-  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
+  ArrayCounts kept_arrays() const override { return {}; }
   /// Between both halves of a backward pass all activations are there again.
   ArrayCounts deferred_arrays() const override { return module_->kept_arrays() + module_->deferred_arrays(); }
   ArrayCounts forward_arrays(bool /*keeps*/) const override { return module_->forward_arrays(false); }
   ArrayCounts backward_arrays() const override { return most_of(made_again(), module_->backward_arrays()); }
   ArrayCounts first_half_arrays() const override { return most_of(made_again(), module_->first_half_arrays()); }
-  ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
-  void declare(ParameterList& list) override { module_->declare(list); }
+  bool needs_input() const override { return true; }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
@@ -110,29 +119,19 @@ class SINEW_API Recomputed final : public Module<T> {
  private:
   void make_again(Pass<T>& pass, const T* x, Kept<T>& kept);
   /// The most arrays that make_again() has at a time.
-  ArrayCounts made_again() const { return ArrayCounts{out_elements()} + module_->forward_arrays(true); }
+  ArrayCounts made_again() const { return ArrayCounts{this->out_elements()} + module_->forward_arrays(true); }
 
-  ModulePtr<T> module_;
+  using Wrapper<T>::module_;
 };
 
 /// The parameters of the module are one unit of data parallelism (DataParameter::unit). Where parameters are sharded,
 /// they are gathered before the module's passes and freed after them. Units do not contain each other.
 template <class T>
-class SINEW_API Unit final : public Module<T> {
+class SINEW_API Unit final : public Wrapper<T> {
  public:
-  Unit(std::string name, ModulePtr<T> module) : name_(std::move(name)), module_(std::move(module)) {}
+  Unit(std::string name, ModulePtr<T> module) : Wrapper<T>(std::move(module)), name_(std::move(name)) {}
 
-  std::int64_t in_elements() const override { return module_->in_elements(); }
-  std::int64_t out_elements() const override { return module_->out_elements(); }
-  ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
-  ArrayCounts deferred_arrays() const override { return module_->deferred_arrays(); }
-  ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
-  ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
-  ArrayCounts first_half_arrays() const override { return module_->first_half_arrays(); }
-  ArrayCounts second_half_arrays() const override { return module_->second_half_arrays(); }
   std::string_view name() const override { return name_; }
-  void for_each_part(const std::function<void(ModulePtr<T>& part)>& f) override { f(module_); }
-  bool needs_input() const override { return module_->needs_input(); }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -140,8 +139,9 @@ class SINEW_API Unit final : public Module<T> {
   void backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
 
  private:
+  using Wrapper<T>::module_;
+
   std::string name_;
-  ModulePtr<T> module_;
   bool has_dense_ = false, has_experts_ = false;  // parameters
 };
 

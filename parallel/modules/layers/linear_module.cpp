@@ -87,7 +87,7 @@ void ColumnModule<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T
   std::optional<Exchange::Underway> rows;
   if (shape_.sequence_parallel) rows.emplace(layer_.begin_gather(x, whole.data()));
   const PooledArray<T> partial = pass.take(layer_.partial_rows() * shape_.inputs);
-  // The weight is read before input_gradient() returns. Its values may go before the gradient of it is computed.
+  // input_gradient() has read the weight when it returns. So an array of converted values is free for the gradient.
   auto sum = layer_.input_gradient(dout, pass.values(weight_).data(), partial.data(), dx);
   if (rows) rows->get();
   add_weight_gradient(pass, shape_.sequence_parallel ? whole.data() : x, dout);

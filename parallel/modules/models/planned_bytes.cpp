@@ -2,6 +2,7 @@
 #include <map>
 #include <string>
 
+#include <sinew/parallel/job/pipeline_schedule.hpp>
 #include <sinew/parallel/modules/models/planned_bytes.hpp>
 #include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <sinew/parallel/pipeline/pipeline_runner.hpp>
@@ -37,28 +38,38 @@ ArrayCounts converted_arrays(const ParameterList& list) {
   return most;
 }
 
-/// Passes of modules, in the order in which a rank runs them.
-template <class T>
+/// The arrays of a module, asked for once. Passes with late gradients of weights need the last two.
+struct ModuleArrays {
+  template <class T>
+  explicit ModuleArrays(const Module<T>& module)
+      : kept(module.kept_arrays()), forward(module.forward_arrays(true)), backward(module.backward_arrays()) {}
+
+  ArrayCounts kept, forward, backward, deferred{}, first_half{}, second_half{};
+};
+
+/// Passes of modules, in the order in which a rank runs them. own: arrays of a pass beside those of the module, which
+/// stay until its end.
 class PlannedPasses {
  public:
-  /// own: arrays of a pass beside those of the module. They stay until its end.
-  void forward(const Module<T>& module, const ArrayCounts& own = {}) {
+  void forward(const ModuleArrays& module, const ArrayCounts& own = {}) {
     here_ += own;
-    most_.raise_to(here_ + module.forward_arrays(true));
-    here_ += module.kept_arrays();
+    most_.raise_to(here_ + module.forward);
+    here_ += module.kept;
   }
-  void backward(const Module<T>& module, const ArrayCounts& own = {}) {
-    most_.raise_to(here_ - module.kept_arrays() + module.backward_arrays());
-    here_ -= module.kept_arrays() + own;
+  void backward(const ModuleArrays& module, const ArrayCounts& own = {}) {
+    most_.raise_to(here_ - module.kept + module.backward);
+    here_ -= module.kept + own;
   }
-  void input_gradient(const Module<T>& module, const ArrayCounts& dout) {
+  /// dout: the gradient of the output, which stays until the second half ends.
+  void input_gradient(const ModuleArrays& module, const ArrayCounts& dout) {
     here_ += dout;
-    most_.raise_to(here_ - module.kept_arrays() + module.first_half_arrays());
-    here_ += module.deferred_arrays();
+    most_.raise_to(here_ - module.kept + module.first_half);
+    here_ += module.deferred;
   }
-  void weight_gradient(const Module<T>& module, const ArrayCounts& own) {
-    most_.raise_to(here_ - module.kept_arrays() - module.deferred_arrays() + module.second_half_arrays());
-    here_ -= module.kept_arrays() + module.deferred_arrays() + own;
+  void weight_gradient(const ModuleArrays& module, const ArrayCounts& own) {
+    here_ -= module.kept + module.deferred;
+    most_.raise_to(here_ + module.second_half);
+    here_ -= own;
   }
   void give_back(const ArrayCounts& arrays) { here_ -= arrays; }
   const ArrayCounts& most() const noexcept { return most_; }
@@ -67,26 +78,35 @@ class PlannedPasses {
   ArrayCounts here_, most_;
 };
 
-/// As PipelinedModel takes arrays and gives them back. stages: this rank's modules by their stages.
+/// Follows the passes of PipelinedModel. stages: this rank's modules by their stages.
 template <class T>
 ArrayCounts most_in_pipeline(const std::map<std::int32_t, const Module<T>*>& stages, const PipelineSchedule& schedule,
                              int rank) {
-  PlannedPasses<T> passes;
+  std::map<std::int32_t, ModuleArrays> arrays;
+  for (const auto& [stage, module] : stages) {
+    ModuleArrays& of = arrays.emplace(stage, ModuleArrays(*module)).first->second;
+    if (!has_late_weights(schedule)) continue;
+    of.deferred = module->deferred_arrays();
+    of.first_half = module->first_half_arrays();
+    of.second_half = module->second_half_arrays();
+  }
+  PlannedPasses passes;
   for (const Action& action : schedule.actions[static_cast<std::size_t>(rank)]) {
     if (!is_compute(action.kind)) continue;
     const Module<T>& module = *stages.at(action.stage);
+    const ModuleArrays& of = arrays.at(action.stage);
     const bool is_last = action.stage + 1 == schedule.stages();
     const ArrayCounts input{module.in_elements()}, output{module.out_elements()};
     const ArrayCounts own = (module.needs_input() ? input : ArrayCounts()) + (is_last ? output : ArrayCounts());
     const ArrayCounts dout = is_last ? ArrayCounts() : output;
     switch (action.kind) {
       case ActionKind::Forward:
-        passes.forward(module, is_last ? input + output : input);
+        passes.forward(of, is_last ? input + output : input);
         if (!module.needs_input()) passes.give_back(input);
         break;
-      case ActionKind::Backward: passes.backward(module, own); break;
-      case ActionKind::InputGradient: passes.input_gradient(module, dout); break;
-      case ActionKind::WeightGradient: passes.weight_gradient(module, own + dout); break;
+      case ActionKind::Backward: passes.backward(of, own); break;
+      case ActionKind::InputGradient: passes.input_gradient(of, dout); break;
+      case ActionKind::WeightGradient: passes.weight_gradient(of, own + dout); break;
       default: break;
     }
   }
@@ -95,9 +115,11 @@ ArrayCounts most_in_pipeline(const std::map<std::int32_t, const Module<T>*>& sta
 
 template <class T>
 ArrayCounts most_of_passes(const std::vector<ModulePtr<T>>& modules) {
-  PlannedPasses<T> passes;
-  for (const ModulePtr<T>& module : modules) passes.forward(*module);
-  for (auto module = modules.rbegin(); module != modules.rend(); ++module) passes.backward(**module);
+  std::vector<ModuleArrays> arrays;
+  for (const ModulePtr<T>& module : modules) arrays.emplace_back(*module);
+  PlannedPasses passes;
+  for (const ModuleArrays& of : arrays) passes.forward(of);
+  for (auto of = arrays.rbegin(); of != arrays.rend(); ++of) passes.backward(*of);
   return passes.most();
 }
 

@@ -35,11 +35,11 @@ struct DataExchanges {
   Seconds gather_again = 0;  ///< of parameters that were freed after the forward pass
 };
 
-/// The times of exchanges of so many elements under ddp or ZeRO, with ZeRO++ if the configuration asks for it. Bytes of
-/// quantised exchanges are those of int8_bytes() and int4_bytes(), with their scales. Encoding and decoding reads and
-/// writes elements and codes once, at the rate of the rank's memory. Gathers of near copies stay within the near ranks,
-/// and send plain elements. int4 gradients are sent to near ranks first, and then to far ones. Shards in a store are
-/// read before each gather, and written after each sum.
+/// Predicts the exchanges of the elements of a rank under ddp or ZeRO, with ZeRO++ if the configuration asks for it.
+/// A quantised exchange sends int8_bytes() or int4_bytes(), which include the scales. To encode it and to decode it, a
+/// rank reads all elements and writes all codes once, or the reverse, at the rate of its memory. The gather of near
+/// copies sends plain elements between near ranks. A sum of int4 gradients goes to near ranks first, and then to far
+/// ones. If shards are in a store, they are read before each gather and written after each sum.
 SINEW_API DataExchanges data_exchanges(const PlanQuestion& question, const JobConfig& config, const HeldElements& held,
                                        CollectiveCosts& costs);
 

@@ -19,7 +19,7 @@ class ParameterListing {
  public:
   ParameterListing(const JobConfig& config, bool of_experts) : config_(config), of_experts_(of_experts) {}
 
-  /// name: the begin of the parameters' names.
+  /// name: the first part of the parameters' names.
   void add(const std::string& name, const std::string& unit, const std::vector<Weight>& weights) {
     for (const Weight& w : weights) {
       if (w.elements == 0 || w.of_experts != of_experts_) continue;

@@ -38,7 +38,7 @@ class PassTimes {
     if (recompute == Recompute::Full) add_again(passes);
     return passes;
   }
-  /// Copies of so many bytes of so many layers of a stage.
+  /// Adds the copies of a stage to its store and back. bytes: of all its offloaded layers. layers: their number.
   void add_copies(double bytes, double layers, StagePasses& stage) const {
     if (bytes <= 0) return;
     const Seconds all = bytes / q_.store.bytes_per_s;

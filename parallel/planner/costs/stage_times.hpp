@@ -46,8 +46,8 @@ struct StagePasses {
 ///         previous blocks. Exchanges of tokens with experts are exposed.
 ///         The scan of Mamba-2 takes the products of HeadScan at efficiency * flops. That of Mamba is work element by
 ///         element. States that pass between context-parallel ranks are exposed.
-///         Copies to the store and back run beside the stage's compute. A forward pass waits for what its compute does
-///         not hide. A backward pass waits for the arrays of its first layer, too.
+///         Copies to the store and back run while the stage computes. If they take longer, a forward pass waits for the
+///         rest. A backward pass waits for the rest and for the arrays of its first layer.
 /// Source: Narayanan et al., arXiv 2104.04473; which exchanges run beside which computing: docs/parallel.md.
 SINEW_API std::vector<StagePasses> stage_passes(const PlanQuestion& question, const JobConfig& config,
                                                 CollectiveCosts& costs);

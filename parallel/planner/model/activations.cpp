@@ -45,8 +45,8 @@ void add_attention(const ModelShape& m, const LayerInput& in, RowBytes& row) {
     row.scores += a * number(in.sequence) * (m.dropout ? 2 * kElementBytes + kMask : kElementBytes);
 }
 
-/// The arrays that ScanModule and StateSpaceModule keep. States that enter a piece of a sequence are counted on each of
-/// its tokens.
+/// Adds the arrays that ScanModule and StateSpaceModule keep for a token. Both also keep the states at the beginning of
+/// each piece of a sequence. These bytes are divided evenly among the tokens of the piece.
 void add_state_space(const ModelShape& m, const LayerInput& in, RowBytes& row) {
   const double c = number(m.channels()), states = number(m.states_of_channel());
   const double pieces = in.cp > 1 ? 2 : 1, tokens = number(in.sequence) / in.cp;

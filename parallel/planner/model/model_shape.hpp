@@ -82,7 +82,7 @@ struct ModelShape {
   std::int64_t width_of_state_head() const noexcept { return state_head_width > 0 ? state_head_width : 64; }
   std::int64_t state_heads() const noexcept { return channels() / width_of_state_head(); }
   std::int64_t groups_of_heads() const noexcept { return state_groups > 0 ? state_groups : 1; }
-  /// A number from 0 to 3 that is equal for layers with the same parts.
+  /// The kind of a layer, 0 to 3. Layers of one kind have the same parts.
   std::size_t kind_of(std::int64_t layer) const noexcept {
     return (has_experts(layer) ? 1U : 0U) + (has_attention(layer) ? 2U : 0U);
   }
@@ -90,7 +90,7 @@ struct ModelShape {
   friend bool operator==(const ModelShape&, const ModelShape&) = default;
 };
 
-/// Values that are equal for layers with the same parts, each computed once.
+/// Computes a value once for each kind of layer. Layers of one kind have the same parts.
 template <class T>
 class ByLayerKind {
  public:

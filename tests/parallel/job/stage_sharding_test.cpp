@@ -21,6 +21,8 @@
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>
 
+#include "../support/adding_stages.hpp"
+
 namespace sinew::parallel {
 namespace {
 
@@ -67,66 +69,6 @@ EngineFacts layered_engine() {
                               const std::string& unit) { return stage_of_layer(config, std::stoi(unit)); }};
 }
 
-/// Each layer adds the mean of its values to what it gets, and one to each gradient.
-class LayerStages final : public StageEngine {
- public:
-  explicit LayerStages(Job& job) : job_(job) {}
-
-  std::size_t output_bytes(std::int32_t stage) const override {
-    return stage + 1 == stages(job_.config()) ? 0 : sizeof(double);
-  }
-  std::size_t forward(std::int32_t stage, std::int32_t /*m*/, ConstBuffer /*in*/, Buffer out) override {
-    for_each_parameter(stage, [&](std::int32_t p) { (void)job_.data().parameter(p); });
-    return out.bytes;
-  }
-  std::size_t backward(std::int32_t stage, std::int32_t m, ConstBuffer dout, Buffer din) override {
-    input_gradient(stage, m, dout, din);
-    weight_gradient(stage, m);
-    return din.bytes;
-  }
-  std::size_t input_gradient(std::int32_t stage, std::int32_t /*m*/, ConstBuffer /*dout*/, Buffer din) override {
-    for_each_parameter(stage, [&](std::int32_t p) { (void)job_.data().parameter(p); });
-    return din.bytes;
-  }
-  void weight_gradient(std::int32_t stage, std::int32_t /*m*/) override {
-    for_each_parameter(stage, [&](std::int32_t p) {
-      for (float& g : job_.data().gradient<float>(p)) g += 1;
-    });
-  }
-  void unshard(std::int32_t stage) override {
-    for_each_parameter(stage, [&](std::int32_t p) { job_.data().unshard(unit_of(p)); });
-    watch();
-  }
-  void reshard(std::int32_t stage) override {
-    for_each_parameter(stage, [&](std::int32_t p) { job_.data().reshard(unit_of(p)); });
-  }
-  void reduce(std::int32_t stage) override {
-    std::vector<std::int32_t> units;
-    for_each_parameter(stage, [&](std::int32_t p) { units.push_back(unit_of(p)); });
-    std::ranges::reverse(units);
-    for (const std::int32_t unit : units) job_.data().reduce(unit);
-    watch();
-  }
-
-  std::size_t most_underway = 0;
-
- private:
-  template <class F>
-  void for_each_parameter(std::int32_t stage, const F& f) {
-    const std::vector<DataParameter>& all = job_.data().parameters();
-    for (std::int32_t p = 0; p < std::ssize(all); ++p) {
-      if (stage_of_layer(job_.config(), std::stoi(all[static_cast<std::size_t>(p)].unit)) == stage) f(p);
-    }
-    watch();
-  }
-  std::int32_t unit_of(std::int32_t p) const {
-    return job_.data().unit(job_.data().parameters()[static_cast<std::size_t>(p)].unit);
-  }
-  void watch() { most_underway = std::max(most_underway, job_.data().held().of(Purpose::Underway)); }
-
-  Job& job_;
-};
-
 JobConfig config_of(const char* schedule, int zero, std::int64_t budget) {
   JobConfig config{.zero = zero, .schedule = schedule, .global_batch = 16, .micro_batches = 4};
   config.layout.pp = 2;
@@ -142,7 +84,7 @@ void require_predicted(const JobConfig& config) {
     const EngineFacts facts = layered_engine();
     const std::string what = fmt::format("zero {} {} budget {}", config.zero, config.schedule, config.prefetch_bytes);
     Job job(world, config, facts, [](const InitialPart& part) { part.fill([](std::int64_t) { return 1.0; }); });
-    LayerStages engine(job);
+    test::AddingStages engine(job, facts);
     PipelineRunner runner(job.pipeline(), job.schedule(), engine, {&job.data().protocol()});
     Optimizer adam(job.data().memory(), AdamOptions{});
     for (int step = 0; step < 3; ++step) {

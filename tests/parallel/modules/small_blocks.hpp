@@ -62,17 +62,9 @@ class DropoutLayer final : public Module<float> {
 };
 
 /// Counts the forward passes of a module.
-class Counted final : public Module<float> {
+class Counted final : public Wrapper<float> {
  public:
-  Counted(ModulePtr<float> module, int& passes) : module_(std::move(module)), passes_(&passes) {}
-  std::int64_t in_elements() const override { return module_->in_elements(); }
-  std::int64_t out_elements() const override { return module_->out_elements(); }
-  ArrayCounts kept_arrays() const override { return module_->kept_arrays(); }
-  ArrayCounts deferred_arrays() const override { return module_->deferred_arrays(); }
-  ArrayCounts forward_arrays(bool keeps) const override { return module_->forward_arrays(keeps); }
-  ArrayCounts backward_arrays() const override { return module_->backward_arrays(); }
-  void for_each_part(const std::function<void(ModulePtr<float>&)>& f) override { f(module_); }
-  void declare(ParameterList& list) override { module_->declare(list); }
+  Counted(ModulePtr<float> module, int& passes) : Wrapper(std::move(module)), passes_(&passes) {}
   void forward(Pass<float>& pass, const float* x, Kept<float>& kept, float* out) override {
     ++*passes_;
     module_->forward(pass, x, kept, out);
@@ -85,7 +77,6 @@ class Counted final : public Module<float> {
   }
 
  private:
-  ModulePtr<float> module_;
   int* passes_;
 };
 

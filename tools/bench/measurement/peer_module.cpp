@@ -81,7 +81,7 @@ Installation installation(fs::path prefix) {
   return {*header, fs::canonical(*library)};
 }
 
-/// The source of the module: beside the modules of an installation, or in the source tree.
+/// Returns the source of the module. An installation has it in share/sinew/peer. A build takes that of its source tree.
 fs::path source_of_module() {
   const fs::path installed = own_prefix() / "share/sinew/peer/mpi.cpp", in_tree = SINEW_PEER_SOURCE;
   if (const auto source = first_of({installed, in_tree})) return *source;

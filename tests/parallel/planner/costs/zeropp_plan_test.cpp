@@ -124,7 +124,7 @@ Found run_step(const PlanQuestion& question, const JobConfig& config) {
   return found;
 }
 
-/// The bytes between hosts that the transport counts, and the memory that a rank holds, are what was planned.
+/// The plan has the bytes that the transport counts between hosts, and the memory that a rank holds.
 TEST(ZeroPlusPlusPlan, SaysWhatAJobHoldsAndSends) {
   for (const std::int64_t experts : {0, 8}) {
     Planner planner(on_two_hosts(experts));
