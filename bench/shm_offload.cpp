@@ -89,11 +89,8 @@ class Rank {
     offload_ = fabric_->make_offload({group_, world_, facts});
     const shm::Facts f = shm::decode_facts(facts);
     if (!print) return;
-    fmt::print(
-        "measured in {:.0f} ms: slots to {}, streaming from {}, chunks of {}, direct from {}, exchanges from {} to "
-        "{}\n",
-        took.count() * 1e3, f.slot_bytes, f.stream_from_bytes, f.chunk_bytes, f.direct_from_bytes,
-        f.exchange_direct_from_bytes, f.exchange_direct_to_bytes);
+    fmt::print("measured in {:.0f} ms, repetitions within {:.0f} %: {}\n", took.count() * 1e3, f.spread * 100,
+               shm::to_string(f));
     Table knots({{.name = "bytes", .align = Align::Right}, {.name = "us", .align = Align::Right}});
     for (std::size_t k = 0; k < shm::Facts::kKnots; ++k)
       knots.add({fmt::format("{:.0f}", shm::Facts::kKnotBytes[k]), fmt::format("{:.2f}", f.knot_seconds[k] * 1e6)});
@@ -259,13 +256,20 @@ int main(int argc, char** argv) {
   command.flag("--warm", options.warm, "do not touch the buffers between batches");
   bool measured = false;
   command.flag("--measured", measured, "choose by a measurement first, and show what it found");
-  command.option("--slot-bytes", options.facts.slot_bytes, "bytes up to which a call goes through slots");
+  std::uint64_t slots = options.facts.slot_bytes[0];
+  std::uint64_t chunk = options.facts.chunk_bytes[0];
+  shm::Lengths in_place;
+  command.option("--slot-bytes", slots, "bytes up to which a call goes through slots");
   command.option("--stream-from", options.facts.stream_from_bytes, "bytes from which copies go past the caches");
-  command.option("--chunk-bytes", options.facts.chunk_bytes, "bytes of a chunk");
-  command.option("--direct-from", options.facts.direct_from_bytes, "bytes from which memory is read where it lies");
-  command.option("--exchange-from", options.facts.exchange_direct_from_bytes, "the same, of exchanges");
-  command.option("--exchange-to", options.facts.exchange_direct_to_bytes, "bytes up to which exchanges do so");
+  command.option("--chunk-bytes", chunk, "bytes of a chunk");
+  command.option("--string-from", options.facts.string_from_bytes, "bytes from which other copies are the string's");
+  command.option("--demoted", options.facts.demoted_bytes, "bytes up to which what is shown goes to the shared cache");
+  command.option("--direct-from", in_place.from, "bytes from which memory is read where it lies");
+  command.option("--direct-to", in_place.to, "bytes up to which it is");
   command.parse(argc, argv);
+  options.facts.slot_bytes.fill(slots);
+  options.facts.chunk_bytes.fill(chunk);
+  options.facts.read_in_place.fill(in_place);
 
   void* memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return EXIT_FAILURE;

@@ -154,6 +154,8 @@ std::string World::devices() const {
 }
 std::string World::facts() const { return inside().state->facts.to_string(); }
 
+std::string World::costs() const { return inside().state->facts.source; }
+
 std::vector<std::uint64_t> World::sent_bytes() const {
   WorldState& state = *inside().state;
   const auto held = state.hold();

@@ -46,7 +46,7 @@ void CallSlab::grow() {
   for (std::size_t i = kBlock; i-- > 0;) {
     PendingCall& op = blocks_.back()[i];
     op.slab = this;
-    op.fire = judge_.at_end ? &CallSlab::fired<true> : &CallSlab::fired<false>;
+    op.fire = judge_.observes_all ? &CallSlab::fired<true> : &CallSlab::fired<false>;
     op.next_free = std::exchange(free_, &op);
   }
 }
@@ -67,7 +67,11 @@ template <bool Observed>
 void CallSlab::fired(Completion& completion) noexcept {
   auto& op = static_cast<PendingCall&>(completion);
   if (!op.status.ok() && op.slab->judge_.hold && op.slab->judge_.hold(op)) return;
-  if constexpr (Observed) op.slab->judge_.at_end(op);
+  if constexpr (Observed) {
+    const Judge& judge = op.slab->judge_;
+    if (!judge.observes_all) op.fire = &CallSlab::fired<false>;  // for the next call in this place
+    judge.at_end(op);
+  }
   finish(op);
 }
 

@@ -36,6 +36,8 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
                 {"device", mine.device},
                 {"no_device", mine.no_device},
                 {"nic", mine.nic},
+                {"measures", mine.measures},
+                {"measures_again", mine.measures_again},
                 {"tls", config.tls.wanted ? 1 : 0},
                 {"rules", config.tune}};
   if (mine.device >= 0) hello["links"] = binary(to_bytes(mine.links));
@@ -173,6 +175,8 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   const std::vector<int> process_numbers = number_by_first(processes);
   facts.cores_of_host.assign(static_cast<std::size_t>(*std::ranges::max_element(host_numbers)) + 1, 0);
   for (std::size_t r = 0; r < hellos.size(); ++r) {
+    facts.measures = facts.measures && hellos[r].at("measures").get<bool>();
+    facts.measures_again = facts.measures_again && hellos[r].at("measures_again").get<bool>();
     facts.ranks.push_back({host_numbers[r], process_numbers[r], hellos[r].at("device"), hellos[r].at("nic")});
     if (hellos[r].contains("links"))
       facts.ranks.back().links = device_links_from_bytes(from_binary(hellos[r].at("links")));

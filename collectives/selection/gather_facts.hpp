@@ -16,9 +16,11 @@ struct LocalFacts {
   int usable_cores = 1;
   std::vector<OpenedTransport> transports;
   int device = -1;
-  std::string no_device;  ///< why there is none
-  DeviceLinks links{};    ///< of the device
-  int nic = 0;            ///< Facts::Rank
+  std::string no_device;       ///< why there is none
+  DeviceLinks links{};         ///< of the device
+  int nic = 0;                 ///< Facts::Rank
+  bool measures = true;        ///< Facts::measures
+  bool measures_again = true;  ///< Facts::measures_again
 };
 
 struct GatheredFacts {

@@ -89,8 +89,9 @@ TunedTimes tuned_times_in(WireReader& message) {
 
 /// The times of earlier jobs' calls on devices such as those of this World, by rank 0's file; empty: there are none.
 std::string seen_times_as_text(const WorldState& world, const std::string& file) {
-  if (!world.device_watch) return {};
-  const SeenTimes seen = load_seen_times(file, world.device_watch->times().devices);
+  const SeenTimes* const times = world.watches ? world.watches->device_times() : nullptr;
+  if (times == nullptr) return {};
+  const SeenTimes seen = load_seen_times(file, times->devices);
   return seen.points.empty() ? "" : to_text(seen);
 }
 
@@ -101,6 +102,7 @@ std::int64_t now_s() {
 /// All that is measured by two ranks each, in the order in which a rank that is of several does it.
 struct ToMeasure {
   std::optional<PairToMeasure> host;
+  HostScope scope{};  ///< of `host`
   std::vector<PairToMeasure> between;
 };
 
@@ -115,7 +117,8 @@ Bytes outcomes_of(WorldState& world, const ToMeasure& pairs) {
     if (!found.empty() && ends_measuring(found)) failed = found;
     all.bytes(found);
   };
-  if (pairs.host) add(*pairs.host, outcome_of_host);
+  if (pairs.host)
+    add(*pairs.host, [&](WorldState& w, const PairToMeasure& pair) { return outcome_of_host(w, pair, pairs.scope); });
   for (const PairToMeasure& pair : pairs.between) add(pair, outcome_between_hosts);
   return all.take();
 }
@@ -154,17 +157,94 @@ std::string_view thoroughness(const MeasuredCosts& costs) {
   return costs.unfinished.empty() ? "" : ", long messages only as far as there was time";
 }
 
-/// The cache of rank 0, with what it has not known.
-void keep(const std::string& file, MachineUse use, MeasuredCosts cached, const MeasuredCosts& costs,
-          const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
-  cached.copy_bytes_per_s = costs.copy_bytes_per_s;
-  cached.reduce_bytes_per_s = costs.reduce_bytes_per_s;
-  for (const auto& [name, curve] : costs.links) cached.links[name] = curve;
-  for (const auto& [name, bytes] : costs.offloads) cached.offloads[name] = bytes;
-  cached.unfinished = costs.unfinished;
-  cached.unfinished.merge(missing(cached));
-  cached.again_at_s = cached.unfinished.empty() ? 0 : now_s() + kAgainAfterSeconds;
-  save_costs(file, use, cached);
+/// The cache of rank 0, with what has been measured now.
+MeasuredCosts with(MeasuredCosts known, const MeasuredCosts& found, const HostScope& scope,
+                   const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
+  const std::int64_t now = now_s();
+  if (found.copy_bytes_per_s > 0) {
+    known.copy_bytes_per_s = found.copy_bytes_per_s;
+    known.reduce_bytes_per_s = found.reduce_bytes_per_s;
+  }
+  for (const auto& [name, curve] : found.links) {
+    known.links[name] = curve;
+    known.links_at_s[name] = now;
+    known.unfinished.erase(name);
+  }
+  for (const auto& [name, bytes] : found.offloads) {
+    known.offloads[name] = bytes;
+    known.offloads_at_s = now;
+    known.spread = found.spread;
+    known.contradicted.clear();
+  }
+  if (scope.everything) known.unfinished.clear();
+  if (scope.everything || scope.offloads) {
+    for (const auto& [name, bytes] : known.offloads) {
+      if (!found.offloads.contains(name)) known.unfinished.insert(name);
+    }
+  }
+  for (const std::string& name : found.unfinished) known.unfinished.insert(name);
+  known.unfinished.merge(missing(known));
+  known.again_at_s = now + kAgainAfterSeconds;
+  return known;
+}
+
+/// The costs of a host as rank 0 knows them.
+struct HostCosts {
+  MeasuredCosts known{};
+  bool any = false;     ///< `known` comes from the file
+  bool measure = true;  ///< `scope`
+  HostScope scope{};
+};
+
+/// Reads the file of rank 0, and decides which costs are measured now.
+HostCosts costs_in(const std::string& file, MachineUse use, WorldState& world,
+                   const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
+  std::optional<MeasuredCosts> cached = load_costs(file, use);
+  if (!cached) return {.measure = world.facts.measures};
+  HostCosts costs{.known = std::move(*cached), .any = true};
+  std::erase_if(costs.known.offloads, [&](const auto& o) {
+    const auto& all = world.facts.transports;
+    return std::ranges::find(all, o.first) != all.end() && !world.fabric(o.first).accepts(o.second);
+  });
+  const bool waits = now_s() < costs.known.again_at_s;
+  const auto is_new = [&](const std::string& t) { return !costs.known.unfinished.contains(t); };
+  if (std::ranges::any_of(missing(costs.known), is_new)) {
+    costs.measure = world.facts.measures;
+    return costs;
+  }
+  Doubts doubts = doubts_about(costs.known, now_s());
+  costs.measure = !doubts.text.empty() && !waits && world.facts.measures_again;
+  const std::set<std::string> absent = missing(costs.known);
+  doubts.offloads = doubts.offloads || std::ranges::any_of(absent, [&](const std::string& t) {
+                      return !costs.known.offloads.contains(t);
+                    });
+  costs.scope = {false, doubts.offloads, {doubts.links.begin(), doubts.links.end()}};
+  return costs;
+}
+
+Bytes as_message(const HostCosts& costs) {
+  WireWriter text;
+  text.value(costs.any).bytes(costs.any ? to_bytes(costs.known) : Bytes{}).value(costs.measure);
+  text.value(costs.scope.everything).value(costs.scope.offloads).value(costs.scope.links.size());
+  for (const std::string& link : costs.scope.links) text.text(link);
+  return text.take();
+}
+
+HostCosts host_costs_in(WireReader& message) {
+  HostCosts costs;
+  costs.any = message.value<bool>();
+  const Bytes known = message.owned_bytes();
+  if (costs.any) costs.known = costs_from_bytes(known);
+  costs.measure = message.value<bool>();
+  costs.scope.everything = message.value<bool>();
+  costs.scope.offloads = message.value<bool>();
+  for (auto left = message.value<std::size_t>(); left > 0; --left) costs.scope.links.push_back(message.text());
+  return costs;
+}
+
+std::string with_doubts(std::string source, const MeasuredCosts& costs) {
+  const Doubts doubts = doubts_about(costs, now_s());
+  return doubts.text.empty() ? source : fmt::format("{}, in doubt: {}", source, doubts.text);
 }
 
 }  // namespace
@@ -172,44 +252,40 @@ void keep(const std::string& file, MachineUse use, MeasuredCosts cached, const M
 void settle_costs(WorldState& world, const Exchange& exchange) {
   const std::string file = cost_cache_file(world.options.config);
   const MachineUse use(world.host->usable_cores(), world.options.config.tls.wanted);
-  const std::optional<MeasuredCosts> cached = world.rank == 0 ? load_costs(file, use) : std::nullopt;
-  ToMeasure pairs{pair_of_a_host(world.facts), pairs_between_hosts(world.facts)};
+  ToMeasure pairs{.host = pair_of_a_host(world.facts), .between = pairs_between_hosts(world.facts)};
   const auto missing = [&](const MeasuredCosts& c) { return missing_in(c, world, pairs.host); };
-  const auto waits = [&](const std::string& t) {
-    return now_s() < cached->again_at_s && cached->unfinished.contains(t);
-  };
-  const bool covers =
-      cached && std::ranges::all_of(missing(*cached), waits) && std::ranges::all_of(cached->unfinished, waits);
+  HostCosts host = world.rank == 0 ? costs_in(file, use, world, missing) : HostCosts{.measure = world.facts.measures};
   const std::string& tuned = world.options.config.tune_file;
   const std::string seen = seen_times_as_text(world, file);
   Bytes given;
-  if (world.rank == 0 && (covers || !tuned.empty() || !seen.empty())) {
-    given = WireWriter()
-                .rest(tune_file_as_message(tuned, machine_identity(use)))
-                .bytes(covers ? to_bytes(*cached) : Bytes{})
-                .text(seen)
-                .take();
+  if (world.rank == 0 && (host.any || !tuned.empty() || !seen.empty())) {
+    given =
+        WireWriter().rest(tune_file_as_message(tuned, machine_identity(use))).bytes(as_message(host)).text(seen).take();
   }
-  Bytes table;
   if (const Bytes known = exchange.all_gather(given)[0]; !known.empty()) {
     WireReader reader(known);
     world.facts.tuned = tuned_times_in(reader);
-    table = reader.owned_bytes();
+    const Bytes of_host = reader.owned_bytes();
+    WireReader host_reader(of_host);
+    host = host_costs_in(host_reader);
     if (const std::string text = reader.text(); !text.empty()) world.facts.seen = seen_times_from(text);
   }
-  if (!table.empty()) {
-    apply_to_hosts(costs_from_bytes(table), fmt::format("measured on this machine ({})", file), world.facts);
-    pairs.host.reset();
-    if (pairs.between.empty()) return;
-  }
+  if (host.any)
+    apply_to_hosts(host.known, with_doubts(fmt::format("measured on this machine ({})", file), host.known),
+                   world.facts);
+  if (!host.measure) pairs.host.reset();
+  pairs.scope = host.scope;
+  if (!world.facts.measures) pairs.between.clear();
+  WorldState::any_has_costs().store(true, std::memory_order_relaxed);
+  if (!pairs.host && pairs.between.empty()) return;
   std::vector<MeasuredCosts> found = all_measured_by(pairs, exchange.all_gather(outcomes_of(world, pairs)));
   if (pairs.host) {
+    const MeasuredCosts all = with(host.known, found.front(), host.scope, missing);
     // The file is of rank 0's machine.
     const bool is_its_host =
         world.facts.ranks[static_cast<std::size_t>(pairs.host->a)].host == world.facts.ranks[0].host;
-    if (world.rank == 0 && is_its_host) keep(file, use, cached.value_or(MeasuredCosts{}), found.front(), missing);
-    apply_to_hosts(found.front(), fmt::format("measured just now between two ranks{}", thoroughness(found.front())),
-                   world.facts);
+    if (world.rank == 0 && is_its_host) save_costs(file, use, all);
+    apply_to_hosts(all, with_doubts("measured just now between two ranks", all), world.facts);
     found.erase(found.begin());
   }
   for (std::size_t i = 0; i < found.size(); ++i) apply(found[i], pairs.between[i].holds_for, world.facts);

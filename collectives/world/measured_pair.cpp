@@ -19,6 +19,10 @@ namespace {
 constexpr auto kLinkBudget = std::chrono::milliseconds(80);           // of one transport on a host
 constexpr auto kBetweenHostsBudget = std::chrono::milliseconds(160);  // of one transport
 constexpr auto kOffloadBudget = std::chrono::milliseconds(250);       // of one offload; a quiet machine needs half
+/// Everything that is measured again fits into the first. A link needs a quarter more than its budget.
+constexpr auto kAgainBudget = std::chrono::milliseconds(200);
+constexpr auto kOffloadAgain = std::chrono::milliseconds(150);
+constexpr auto kLinkAgain = std::chrono::milliseconds(40);
 
 /// Bytes per second of the fastest of a few passes over memory that is larger than any private cache.
 template <class Pass>
@@ -36,34 +40,43 @@ double rate_of(Pass&& pass) {
 }
 
 /// What the offloads find when these two ranks try them. One that cannot finish in time is left out.
-void measure_offloads(WorldState& world, int peer, MeasuredCosts& costs) {
+void measure_offloads(WorldState& world, int peer, Duration budget, MeasuredCosts& costs) {
   for (OpenFabric& f : world.fabrics) {
     if (!f.fabric->has_offload().ok || !world.facts.reach(world.rank, peer, f.name).ok) continue;
     const Exchange exchange = exchange_with(world, peer, f.name);
     Group pair{.rank = exchange.rank, .world_ranks = {std::min(world.rank, peer), std::max(world.rank, peer)}};
-    if (auto found = f.fabric->measure({std::move(pair), exchange, {}}, kOffloadBudget))
-      costs.offloads[f.name] = std::move(*found);
+    auto found = f.fabric->measure({std::move(pair), exchange, {}}, budget);
+    if (!found) continue;
+    costs.spread = std::max(costs.spread, f.fabric->spread_of(*found));
+    costs.offloads[f.name] = std::move(*found);
   }
 }
 
-/// Between hosts every transport is measured, if in haste: next to what is measured an assumption would always win.
-MeasuredCosts measure_links(WorldState& world, int peer, Duration budget, bool first_counts) {
+void measure_link(WorldState& world, int peer, const std::string& transport, Duration budget, bool first_counts,
+                  MeasuredCosts& costs) {
+  if (!world.facts.reach(world.rank, peer, transport).ok) return;
+  const MeasuredCurve found = measured_curve(world, peer, transport, budget);
+  if (first_counts || !found.is_first_only) costs.links[transport] = found.curve;
+  if (!found.in_time) costs.unfinished.insert(transport);
+}
+
+MeasuredCosts measure_host(WorldState& world, int peer, const HostScope& scope) {
   MeasuredCosts costs;
-  for (const std::string& t : world.facts.transports) {
-    if (!world.facts.reach(world.rank, peer, t).ok) continue;
-    const MeasuredCurve found = measured_curve(world, peer, t, budget);
-    if (first_counts || !found.is_first_only) costs.links[t] = found.curve;
-    if (!found.in_time) costs.unfinished.insert(t);
+  if (!scope.everything) {  // both ranks count what may take longest, and so do the same
+    if (scope.offloads) measure_offloads(world, peer, kOffloadAgain, costs);
+    Duration left = kAgainBudget - (scope.offloads ? Duration(kOffloadAgain) : Duration{});
+    for (const std::string& t : scope.links) {
+      if (left < kLinkAgain * 5 / 4) break;
+      measure_link(world, peer, t, kLinkAgain, false, costs);
+      left -= kLinkAgain * 5 / 4;
+    }
+    return costs;
   }
-  return costs;
-}
-
-MeasuredCosts measure_host(WorldState& world, int peer) {
-  MeasuredCosts costs = measure_links(world, peer, kLinkBudget, false);
+  measure_offloads(world, peer, kOffloadBudget, costs);  // first: messages go by what they find
+  for (const std::string& t : world.facts.transports) measure_link(world, peer, t, kLinkBudget, false, costs);
   costs.copy_bytes_per_s = rate_of([](auto& a, auto& b) { std::ranges::copy(a, b.begin()); });
   const Reducer add = reducer_for(ReduceOp::Sum, DType::F32);
   costs.reduce_bytes_per_s = rate_of([&](auto& a, auto& b) { add(b.data(), b.data(), a.data(), a.size()); });
-  measure_offloads(world, peer, costs);
   return costs;
 }
 
@@ -101,15 +114,19 @@ Bytes outcome(WorldState& world, const PairToMeasure& pair, const std::string& w
 
 }  // namespace
 
-Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair) {
+Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair, const HostScope& scope) {
   const TwoRanksAtWork spins(world);
-  return outcome(world, pair, "this machine", [&](int peer) { return measure_host(world, peer); });
+  return outcome(world, pair, "this machine", [&](int peer) { return measure_host(world, peer, scope); });
 }
 
 Bytes outcome_between_hosts(WorldState& world, const PairToMeasure& pair) {
   const LinkClass where = pair.holds_for.front();
-  return outcome(world, pair, fmt::format("between hosts {} and {}", where.host_a, where.host_b),
-                 [&](int peer) { return measure_links(world, peer, kBetweenHostsBudget, true); });
+  return outcome(world, pair, fmt::format("between hosts {} and {}", where.host_a, where.host_b), [&](int peer) {
+    MeasuredCosts costs;
+    for (const std::string& t : world.facts.transports)  // next to what is measured an assumption wins
+      measure_link(world, peer, t, kBetweenHostsBudget, true, costs);
+    return costs;
+  });
 }
 
 bool ends_measuring(std::span<const std::byte> outcome) { return WireReader(outcome).value<Code>() == Code::Timeout; }

@@ -2,19 +2,28 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
+#include <vector>
 
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/collectives/selection/pairs_to_measure.hpp>
 #include <sinew/collectives/world/world_state.hpp>
 #include <sinew/core/base/wire.hpp>
 
 namespace sinew {
 
+/// The costs that a pair of ranks of a host measures.
+struct HostScope {
+  bool everything = true;            ///< otherwise, in at most 200 ms:
+  bool offloads = false;             ///< the facts of the offloads,
+  std::vector<std::string> links{};  ///< and these links, as far as there is time
+};
+
 /// Measures with the other rank of a pair, which calls the function at the same time. Returns the bytes that this rank
 /// tells all others: the costs, or the reason of a failure. After a failure the endpoints between the two have ended.
 /// Cost: within a host at most 80 ms for each transport and 250 ms for each offload, and ten passes over 8 MiB. Between
 ///       hosts at most 160 ms for each transport.
-Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair);
+Bytes outcome_of_host(WorldState& world, const PairToMeasure& pair, const HostScope& scope);
 Bytes outcome_between_hosts(WorldState& world, const PairToMeasure& pair);
 
 /// True if this rank has waited for the other one in vain.

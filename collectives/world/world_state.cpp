@@ -11,7 +11,7 @@
 #include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/messages/counting_endpoint.hpp>
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/collectives/selection/gather_facts.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_fabric.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
@@ -112,6 +112,8 @@ WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_
   or_give_up(exchange, [this] { open_fabrics(); });
 
   LocalFacts mine{host_id, fmt::format("{}", ::getpid()), host->usable_cores(), {}, device, no_device};
+  mine.measures = options.measures;
+  mine.measures_again = options.measures && !any_has_costs().load(std::memory_order_relaxed);
   if (cluster) mine.nic = std::max(cluster->ranks[static_cast<std::size_t>(rank)].nic, 0);
   mine.links = links_of_device();
   if (options.virtual_world) set_virtual_place(*options.virtual_world, rank, mine);
@@ -200,7 +202,9 @@ void WorldState::open_control(const Exchange& exchange) {
   engine->add(*control);
   engine->set_watch([this](Clock::time_point now) { control->watch(now); });
   open_timer(exchange);
-  open_device_watch();
+  if (!options.virtual_world)
+    watches = std::make_unique<CallWatches>(facts, device_runtime, options.config,
+                                            MachineUse(host->usable_cores(), options.config.tls.wanted), rank);
   calls->set_judge(
       {.hold = [this](PendingCall& call) { return control->hold(call); },
        .explain =
@@ -208,8 +212,8 @@ void WorldState::open_control(const Exchange& exchange) {
              const auto held = hold();
              return explain(call);
            },
-       .at_end = timer || device_watch ? [this](PendingCall& call) { call_ended(call); }
-                                       : std::function<void(PendingCall&)>(),
+       .at_end = [this](PendingCall& call) { call_ended(call); },
+       .observes_all = timer != nullptr || (watches && watches->observes_all()),
        .name_site = [this](PendingCall& call, const std::string& text) { control->name_site(call, text); }});
 }
 
@@ -236,27 +240,14 @@ std::string WorldState::explain(const PendingCall& call) {
   return text.empty() ? transfer : text + "; " + transfer;
 }
 
-void WorldState::open_device_watch() {
-  if (rank != 0 || device_runtime == nullptr || !facts.no_device.empty()) return;
-  std::vector<int> all(static_cast<std::size_t>(size));
-  std::iota(all.begin(), all.end(), 0);
-  const std::vector<DeviceLinks> devices = facts.devices_of(all);
-  const bool are_known = std::ranges::none_of(devices, [](const DeviceLinks& d) { return d.model.empty(); });
-  if (are_known) device_watch = std::make_unique<DeviceWatch>(facts, *device_runtime, device_kind(devices));
+std::atomic<bool>& WorldState::any_has_costs() noexcept {
+  static std::atomic<bool> any{false};
+  return any;
 }
 
 void WorldState::call_ended(PendingCall& call) {
   if (timer) timer->ended(call);
-  if (device_watch) device_watch->ended(call);
-}
-
-void WorldState::keep_seen_times() noexcept {
-  if (!device_watch || device_watch->times().points.empty()) return;
-  try {
-    save_seen_times(cost_cache_file(options.config), device_watch->times());
-  } catch (const std::exception& e) {
-    log::info("times of calls on device memory are not kept: {}", e.what());
-  }
+  if (watches) watches->ended(call);
 }
 
 void WorldState::open_timer(const Exchange& exchange) {
@@ -302,7 +293,7 @@ void WorldState::end_endpoints(int world_rank) {
 
 WorldState::~WorldState() {
   if (calls && calls->shared() != nullptr) calls->shared()->stop_thread();
-  keep_seen_times();
+  if (watches) watches->keep();
   if (control) {
     engine->remove(*control);
     control.reset();

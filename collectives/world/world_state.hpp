@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,7 +10,7 @@
 #include <sinew/collectives/control/control_plane.hpp>
 #include <sinew/collectives/execution/executor.hpp>
 #include <sinew/collectives/messages/self_link.hpp>
-#include <sinew/collectives/selection/device_watch.hpp>
+#include <sinew/collectives/selection/costs/call_watches.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
 #include <sinew/collectives/transfers/transfers.hpp>
@@ -37,6 +38,9 @@ struct WorldState {
   WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
   ~WorldState();
 
+  /// True if a World of this process knows its costs. Only the first one measures again what is doubtful in them.
+  SINEW_API static std::atomic<bool>& any_has_costs() noexcept;
+
   int rank;
   int size;
   WorldOptions options;
@@ -61,9 +65,9 @@ struct WorldState {
   std::string no_cluster;                       ///< why `cluster` is null
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<CallTimer> timer;           ///< null: calls are not timed
-  std::unique_ptr<DeviceWatch> device_watch;  ///< null: no times of device calls are kept for later jobs
-  std::vector<std::uint64_t> free_ids;        ///< bit i: communicator ids 2i and 2i+1 are free
+  std::unique_ptr<CallTimer> timer;      ///< null: calls are not timed
+  std::unique_ptr<CallWatches> watches;  ///< null: of a virtual cluster
+  std::vector<std::uint64_t> free_ids;   ///< bit i: communicator ids 2i and 2i+1 are free
   /// The id of the communicator of all ranks in which the members of a subgroup find each other. No other communicator
   /// gets this id.
   static constexpr std::uint16_t kBootstrapId = 65534;
@@ -135,11 +139,9 @@ struct WorldState {
   void leave_out(TransportStatus& status, std::string reason) const;
   void open_control(const Exchange& exchange);
   void open_timer(const Exchange& exchange);
-  void open_device_watch();
   void open_transfers();
   std::string explain(const PendingCall& call);
   void call_ended(PendingCall& call);
-  void keep_seen_times() noexcept;
   std::unique_ptr<CallLog> open_log(const ClockDifference& clock) const;
 
   ForkMark fork_;

@@ -36,8 +36,17 @@ inline void prefetch_line_to_write(void* at) noexcept {
 #endif
 }
 
-/// From so many bytes on string_copy pays.
-inline constexpr std::size_t kStringCopyBytes = 1 << 10;
+/// A hint that other cores will read these lines next: they go to the cache that cores share, where a reader finds
+/// them sooner than in this core's own. A processor without such an instruction does nothing.
+inline void demote_lines(const void* at, std::size_t bytes) noexcept {
+#if defined(__x86_64__)
+  const auto* line = static_cast<const char*>(at);
+  for (std::size_t i = 0; i < bytes; i += kCacheLine) asm volatile("cldemote %0" : : "m"(line[i]));
+#else
+  static_cast<void>(at);
+  static_cast<void>(bytes);
+#endif
+}
 
 /// Copies by the processor's string instruction, which takes the lines that it fills without fetching them first: for
 /// memory that another core has read last. Visible in order with what is stored after it.
@@ -49,9 +58,9 @@ inline void string_copy(std::byte* to, const std::byte* from, std::size_t bytes)
 #endif
 }
 
-/// Into memory that another core has read last and will read again.
-inline void copy_for_others(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes < kStringCopyBytes) {
+/// Into memory that another core has read last and will read again. From `string_from` bytes on by string_copy.
+inline void copy_for_others(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t string_from) noexcept {
+  if (bytes < string_from) {
     std::memcpy(to, from, bytes);
   } else {
     string_copy(to, from, bytes);

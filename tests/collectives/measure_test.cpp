@@ -6,8 +6,10 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <future>
+#include <limits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,9 +18,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/collectives/world/world_state.hpp>
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host/cpu.hpp>
 #include <support/ranks.hpp>
 #include <support/scratch_folder.hpp>
 #include <support/worlds.hpp>
@@ -188,6 +193,135 @@ TEST_P(Measuring, ComesToAnEnd_WhenThePeerIsStopped) {
     EXPECT_EQ(ends[0], 0);
     if (HasFailure()) return;
   }
+}
+
+/// The rounds of a second World, over the first.
+Exchange exchange_over(World& world) {
+  return {world.rank(), world.size(), [&world](const Bytes& mine) {
+            Communicator& all = world.communicator();
+            const auto size = static_cast<std::size_t>(world.size());
+            std::vector<std::uint64_t> lengths(size);
+            const std::vector<std::uint64_t> own{mine.size()};
+            all.all_gather(own, lengths).get();
+            const std::size_t most = *std::ranges::max_element(lengths);
+            Bytes padded = mine;
+            padded.resize(most);
+            Bytes both(most * size);
+            if (most > 0) all.all_gather(padded, both).get();
+            std::vector<Bytes> parts;
+            for (std::size_t r = 0; r < size; ++r) {
+              const auto begin = both.begin() + static_cast<std::ptrdiff_t>(r * most);
+              parts.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(lengths[r]));
+            }
+            return parts;
+          }};
+}
+
+/// Costs that a job of two ranks has measured, and that a test makes doubtful.
+class Healing : public testing::Test {
+ protected:
+  Healing() {
+    WorldState::any_has_costs() = false;  // of the processes that are forked here: an earlier test may have had a World
+    options_.config.timeout = seconds(30);
+    options_.config.cache_file = folder_ / "costs.json";
+    in_processes(2, options_, [](World& world) { require_part(world.costs(), "measured just now between two ranks"); });
+  }
+  MeasuredCosts costs() const {
+    const auto found = load_costs(options_.config.cache_file, usable_cores());
+    return found ? *found : MeasuredCosts{};
+  }
+  void keep(const MeasuredCosts& costs) const { save_costs(options_.config.cache_file, usable_cores(), costs); }
+  /// As measured, but with these doubts and, if `due`, to be measured again at once.
+  MeasuredCosts doubtful(const std::string& contradicted, bool due) const {
+    MeasuredCosts changed = costs();
+    changed.contradicted = contradicted;
+    if (due) changed.again_at_s = 0;
+    return changed;
+  }
+
+  ScratchFolder folder_;
+  WorldOptions options_ = only("shm");
+};
+
+TEST_F(Healing, DoesNotMeasureAgain_WhatIsNotInDoubt) {
+  MeasuredCosts all = costs();
+  if (!all.offloads.contains("shm")) GTEST_SKIP() << "other programs had the cores while this machine was measured";
+  EXPECT_GT(all.again_at_s, all.offloads_at_s + 500) << "ten minutes from then on";
+  all.spread = 0;
+  all.unfinished.clear();
+  all.again_at_s = 0;
+  keep(all);
+  in_processes(2, options_, [](World& world) {
+    require_part(world.costs(), "measured on this machine (");
+    require(world.costs().find("doubt") == std::string::npos, world.costs());
+  });
+  EXPECT_EQ(costs().again_at_s, 0);
+}
+
+TEST_F(Healing, MeasuresAgain_WhatCallsContradict) {
+  keep(doubtful("calls took longer", true));
+  in_processes(2, options_, [](World& world) {
+    require_part(world.costs(), "measured just now between two ranks");
+    std::vector<std::int64_t> data(1000, world.rank());
+    world.communicator().all_reduce(data).get();
+    require(data.back() == 1, "the sum");
+  });
+  const MeasuredCosts after = costs();
+  EXPECT_GT(after.again_at_s, 0);
+  if (!after.unfinished.contains("shm")) EXPECT_EQ(after.contradicted, "");
+}
+
+TEST_F(Healing, WaitsTenMinutes_AndSaysSo) {
+  keep(doubtful("calls took longer", false));
+  in_processes(2, options_, [](World& world) {
+    require_part(world.costs(), "measured on this machine (");
+    require_part(world.costs(), "in doubt: ");
+    require_part(world.costs(), "calls took longer");
+    const Plan plan = world.communicator().plan({.collective = Collective::AllReduce, .count = 1000});
+    require_part(plan.explain(), "calls took longer");
+  });
+  EXPECT_EQ(costs().contradicted, "calls took longer");
+}
+
+TEST_F(Healing, IsForTheFirstWorldOfAProcess) {
+  const MeasuredCosts all = doubtful("calls took longer", true);
+  in_processes(2, options_, [&](World& world) {
+    if (world.rank() == 0) keep(all);
+    world.communicator().barrier().get();
+    const World second = World::create(exchange_over(world), options_);
+    require_part(second.costs(), "in doubt: ");
+    require_part(second.costs(), "calls took longer");
+  });
+  EXPECT_EQ(costs().contradicted, "calls took longer");
+}
+
+TEST_F(Healing, IsNotForAWorld_ThatMayNotMeasure) {
+  WorldOptions beside = options_;
+  beside.measures = false;
+  keep(doubtful("calls took longer", true));
+  in_processes(2, beside, [](World& world) { require_part(world.costs(), "in doubt: "); });
+  std::filesystem::remove(options_.config.cache_file);
+  in_processes(2, beside, [](World& world) { require(world.costs() == "defaults", world.costs()); });
+}
+
+/// A job whose calls take nothing like what is predicted.
+TEST_F(Healing, FindsOutThatCallsContradictTheCosts) {
+  WorldOptions over_tcp = only("tcp");
+  over_tcp.config.timeout = seconds(30);
+  over_tcp.config.cache_file = options_.config.cache_file;
+  in_processes(2, over_tcp, [](World&) {});
+  MeasuredCosts wrong = costs();
+  ASSERT_TRUE(wrong.links.contains("tcp"));
+  wrong.links["tcp"].latency_s += 1;
+  wrong.again_at_s = std::numeric_limits<std::int64_t>::max();
+  keep(wrong);
+  in_processes(2, over_tcp, [](World& world) {
+    for (const std::size_t count : {1, 10, 100, 1000}) {
+      std::vector<float> data(count, 1.0F);
+      for (int i = 0; i < 20; ++i) world.communicator().all_reduce(data).get();
+    }
+  });
+  EXPECT_THAT(costs().contradicted, AllOf(HasSubstr("all_reduce"), HasSubstr("were predicted")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, Measuring, testing::ValuesIn(transports_between_processes()),

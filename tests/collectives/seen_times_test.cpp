@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/collectives/selection/times/seen_times.hpp>
 #include <sinew/core/error.hpp>
 

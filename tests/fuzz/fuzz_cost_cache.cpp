@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/system/file_descriptor.hpp>
 

@@ -62,9 +62,9 @@ TEST(ShmOffload, ReadsNoBufferOfAThread_WhoseCallHasFailed) {
 TEST(ShmOffload, TakesNothingFromARank_ThatCouldNotReadAnother) {
   test::run_as_processes(3, [](const Exchange& world) {
     shm::Facts facts;
-    facts.slot_bytes = 3000;
-    facts.chunk_bytes = 1000;
-    facts.exchange_direct_from_bytes = 0;
+    facts.slot_bytes.fill(3000);
+    facts.chunk_bytes.fill(1000);
+    facts.read_in_place.fill({.from = 0});
     const std::uint64_t block = 2500;  // no more chunks than stages: rank 2 waits for nobody to free one
     const CollectiveDesc d{.collective = Collective::AllToAll, .dtype = DType::U8, .count = block};
     ASSERT_EQ(shm::protocol_of(d, 3, facts), shm::Protocol::Chunks);

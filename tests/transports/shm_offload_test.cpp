@@ -57,10 +57,10 @@ void up_to_middle_sizes(const Exchange& world) { all_collectives_and_sizes(world
 /// Other numbers than the usual: everything above a flag line in small chunks, ordinary memory read where it lies.
 void by_other_facts(const Exchange& world) {
   shm::Facts facts;
-  facts.slot_bytes = 3000;
-  facts.chunk_bytes = 1000;
-  facts.direct_from_bytes = 0;
-  facts.exchange_direct_from_bytes = 0;
+  facts.slot_bytes.fill(3000);
+  facts.chunk_bytes.fill(1000);
+  facts.read_in_place.fill({.from = 0});
+  facts.demoted_bytes = 1000;
   all_collectives_and_sizes(world, encode(facts), 65'536);
 }
 

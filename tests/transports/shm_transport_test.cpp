@@ -235,6 +235,103 @@ TEST(ShmTransport, CarriesLongMessages_WhenProcessIdsMeanNothing) {
   });
 }
 
+/// Messages of one frame and of several, whose receives are posted before them, after them, or while they come.
+void pour(const Exchange& world) {
+  Rank me(world, make_shm);
+  Endpoint& peer = me.peer(1 - me.rank());
+  const std::vector<std::size_t> sizes{4095, 4096, 4097, 16'384, 16'385, 30'001, 65'536, 65'537};
+  constexpr std::size_t kRounds = 3;
+  std::vector<Watched> all(sizes.size() * kRounds);
+  std::vector<std::vector<std::byte>> data;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    data.push_back(pattern(sizes[i % sizes.size()], static_cast<unsigned>(i)));
+  std::vector<std::vector<std::byte>> in;
+  for (const auto& d : data) in.emplace_back(d.size());
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      const std::size_t i = round * sizes.size() + k;
+      const Tag tag = user(static_cast<std::uint32_t>(i));
+      if (me.rank() == 0) {
+        if (round == 0) me.barrier();
+        peer.send(view(data[i]), tag, 0, all[i]);
+        me.progress();
+        if (round == 1) me.barrier();
+        if (!me.wait(all[i])) return;
+      } else {
+        if (round == 1) {
+          me.barrier();
+          for (int turns = 0; turns < 50; ++turns) me.progress();  // what is there is kept
+        }
+        peer.recv({view(in[i])}, tag, all[i]);
+        if (round == 0) me.barrier();
+        if (!me.wait(all[i])) return;
+        EXPECT_EQ(all[i].bytes, data[i].size());
+        EXPECT_TRUE(in[i] == data[i]) << data[i].size() << " bytes, round " << round;
+      }
+    }
+  }
+  me.barrier();
+  const auto longer = pattern(50'000, 1);
+  std::vector<std::byte> shorter(40'000);
+  Watched cut;
+  if (me.rank() == 0) {
+    peer.send(view(longer), user(99), 0, cut);
+    EXPECT_TRUE(me.wait(cut));
+  } else {
+    peer.recv({view(shorter)}, user(99), cut);
+    while (!cut.fired) me.progress();
+    EXPECT_EQ(cut.status.code(), Code::Truncated);
+    EXPECT_EQ(shorter, std::vector<std::byte>(40'000)) << "nothing is written";
+  }
+  me.barrier();
+}
+
+/// More messages than the ring holds, of two frames each, so that one of them is there in part. A cancelled message
+/// does not come, and all others come whole.
+void cancel_what_is_poured(const Exchange& world) {
+  Rank me(world, make_shm);
+  constexpr std::size_t kMessages = 30;
+  const auto data = pattern(8'150, 5);  // 130 lines: 15 messages and the first frame of another one fill 2048
+  std::vector<Watched> sends(kMessages);
+  std::vector<std::byte> cancelled(kMessages);
+  if (me.rank() > 1) {
+    me.barrier();
+    me.gather(cancelled);
+    return;
+  }
+  Endpoint& peer = me.peer(1 - me.rank());
+  if (me.rank() == 0) {
+    for (std::size_t i = 0; i < kMessages; ++i) peer.send(view(data), user(static_cast<std::uint32_t>(i)), 0, sends[i]);
+    for (std::size_t i = 0; i < kMessages; ++i) cancelled[i] = std::byte{!sends[i].fired && peer.cancel(sends[i])};
+  }
+  me.barrier();
+  const std::vector<Bytes> said = me.gather(cancelled);
+  std::size_t came = 0;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    if (me.rank() == 0) {
+      while (!sends[i].fired) me.progress();
+      EXPECT_EQ(sends[i].status.code(), cancelled[i] == std::byte{1} ? Code::Cancelled : Code::Ok);
+    } else if (said[0][i] == std::byte{0}) {
+      std::vector<std::byte> in(data.size());
+      Watched w;
+      peer.recv({view(in)}, user(static_cast<std::uint32_t>(i)), w);
+      if (!me.wait(w)) break;
+      EXPECT_TRUE(in == data) << i;
+      ++came;
+    }
+  }
+  if (me.rank() == 1) {
+    EXPECT_GT(came, 0u);
+    EXPECT_LT(came, kMessages) << "the ring held all: this tests nothing";
+    for (std::size_t i = 0; i < kMessages; ++i)
+      EXPECT_FALSE(peer.has_unexpected(user(static_cast<std::uint32_t>(i)))) << i;
+  }
+}
+
+TEST(ShmTransport, PoursMessages_WheneverTheirReceiveIsPosted) { run_as_threads(2, pour); }
+TEST(ShmTransport, PoursMessages_BetweenProcesses) { run_as_processes(2, pour); }
+TEST(ShmTransport, SendsAMessageWhole_WhenItIsCancelledInThePouring) { run_as_threads(12, cancel_what_is_poured); }
+
 /// A closed endpoint looks at no frame: those that are left must keep nobody awake.
 TEST(ShmTransport, Sleeps_WhenFramesAreLeftInAClosedEndpoint) {
   run_as_threads(2, [](const Exchange& world) {

@@ -55,7 +55,8 @@ Bench::Bench(const BenchOptions& options, World& world, const LoadedPeer* peer, 
   if (options.on_device && !options.predicts_only()) make_device();
   facts_ = {.ranks = world.size(),
             .hosts = static_cast<int>(cluster_.hosts.size()),
-            .peer = peer == nullptr ? "" : peer->functions().name()};
+            .peer = peer == nullptr ? "" : peer->functions().name(),
+            .costs = virtual_world == nullptr ? world.costs() : ""};
   if (virtual_world == nullptr) return;
   facts_.hosts = virtual_world->on.network.hosts;
   facts_.virtual_cluster = virtual_world->on.name;

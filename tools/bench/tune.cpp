@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/collectives/selection/times/tuned_times.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include <sinew/core/host/cpu.hpp>
+#include <sinew/transports/shm/measure.hpp>
 #include <sinew/transports/shm/memory/group_states.hpp>
-#include <sinew/transports/shm/offload/measure.hpp>
 #include <sinew/transports/shm/offload/offload.hpp>
 #include <sinew/transports/shm/shm.hpp>
 #include <sinew/transports/shm/transport.hpp>
@@ -38,10 +38,11 @@ class ShmFabric final : public Fabric {
   }
 
   std::optional<Bytes> measure(const OffloadContext& pair, Duration budget) override {
-    const std::optional<Facts> found = shm::measure(host_, group_states_, pair, budget, patience_);
+    const std::optional<Facts> found = shm::measure(host_, group_states_, *messages_, pair, budget, patience_);
     return found ? std::optional(encode(*found)) : std::nullopt;
   }
   bool accepts(const Bytes& facts) const override { return are_facts(facts); }
+  double spread_of(const Bytes& facts) const override { return decode_facts(facts).spread; }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
     const std::shared_ptr<SharedSegment> segment = host_.shared_segment_owner();

@@ -8,7 +8,8 @@
 namespace sinew::shm {
 namespace {
 
-constexpr std::uint64_t kMessagesReach = 4;
+/// A rank that shares its core with others is not there to empty the ring: it is filled once, and left.
+constexpr std::uint64_t kCrowdedEagerBytes = 8 << 10;
 
 }  // namespace
 
@@ -24,15 +25,14 @@ ShmTransport::ShmTransport(HostPeers& host, int rank, std::uint8_t generation)
 }
 
 void ShmTransport::use(const Facts& facts) noexcept {
-  // Pouring needs both ranks at work at the same time.
+  // Copying through the ring needs both ranks at work at the same time.
   const bool crowded = hub_.host.ranks().size() > static_cast<std::size_t>(hub_.host.usable_cores());
-  // Where blocks are read in place at all, messages are from the first on that a piece does not hold: they have found
-  // their receive already, which blocks must wait for.
-  const bool reads = facts.exchange_direct_from_bytes < facts.exchange_direct_to_bytes;
-  const std::uint64_t shortest = 2 * Sender::kEagerBytes;
-  hub_.read_from_bytes = crowded ? 0 : (reads ? shortest : facts.exchange_direct_from_bytes);
-  // Towards the other end, one core reads where two do in an exchange, and the memory bears longer messages.
-  hub_.read_to_bytes = crowded ? ~std::uint64_t{0} : kMessagesReach * facts.exchange_direct_to_bytes;
+  hub_.eager_bytes =
+      crowded ? kCrowdedEagerBytes : std::min<std::uint64_t>(Sender::kEagerBytes, facts.messages_in_place.from);
+  hub_.read_from_bytes = crowded ? 0 : facts.messages_in_place.from;
+  hub_.read_to_bytes = crowded ? Lengths::kNever : facts.messages_in_place.to;
+  hub_.demoted_lines =
+      facts.demoted_bytes > 0 ? Frame::lines_for(std::min(facts.demoted_bytes, std::uint64_t{kFragmentBytes})) : 0;
 }
 
 const Capabilities& ShmTransport::capabilities() const noexcept {
@@ -59,6 +59,11 @@ Reach ShmTransport::probe(const Address& peer) {
 std::unique_ptr<Endpoint> ShmTransport::connect(const Address& peer) {
   if (const Reach r = probe(peer); !r.ok) throw Error(Code::Unavailable, "shm: " + r.reason);
   return std::make_unique<ShmEndpoint>(hub_, PortAddress::decode(peer));
+}
+
+Endpoint* ShmTransport::endpoint_to(int peer) noexcept {
+  const auto found = std::ranges::find(hub_.endpoints, peer, &ShmEndpoint::peer);
+  return found == hub_.endpoints.end() ? nullptr : *found;
 }
 
 int ShmTransport::progress() noexcept {

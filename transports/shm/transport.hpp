@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include <sinew/core/host/host_peers.hpp>
@@ -17,6 +18,10 @@ class ShmTransport final : public Transport {
 
   /// What has been measured on this host; until then the defaults. Thread: any.
   void use(const Facts& facts) noexcept;
+
+  std::uint8_t generation() const noexcept { return hub_.generation; }
+  /// The endpoint to a rank of the world that connect() made and that still exists. Null: there is none.
+  Endpoint* endpoint_to(int peer) noexcept;
 
   std::string_view name() const noexcept override { return "shm"; }
   const Capabilities& capabilities() const noexcept override;

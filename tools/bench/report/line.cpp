@@ -152,6 +152,7 @@ std::string table_header(const BenchOptions& options, const RunFacts& facts) {
                 ? "# warm buffers: the same ones over and over; small sizes never leave a cache\n"
                 : "# time: per call on the slowest rank, median of batches on buffers that were rewritten before\n";
   }
+  if (!facts.costs.empty()) text += fmt::format("# costs: {}\n", facts.costs);
   if (!facts.peer.empty()) text += fmt::format("# peer: {}, taking turns on the same buffers\n", facts.peer);
   return text + table_of(!facts.peer.empty()).heading();
 }

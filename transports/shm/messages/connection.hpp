@@ -20,10 +20,14 @@ struct Hub {
   std::uint8_t generation;
   std::uint64_t salt;  ///< of all rings that this rank writes
   Port* port = nullptr;
-  /// Messages from ordinary memory are read through the kernel if they have at least the first and less than the second
-  /// number of bytes. All others are streamed into the ring.
+  /// Messages of at most so many bytes are copied into the ring before their receive is known.
+  std::atomic<std::uint64_t> eager_bytes{kFragmentBytes};
+  /// Longer messages from ordinary memory are read through the kernel if they have at least the first and less than the
+  /// second number of bytes. All others are copied into the ring once their receive is known.
   std::atomic<std::uint64_t> read_from_bytes{~std::uint64_t{0}};
   std::atomic<std::uint64_t> read_to_bytes{~std::uint64_t{0}};
+  /// Frames of at most so many lines are written for the cache that cores share; 0: none.
+  std::atomic<std::size_t> demoted_lines{0};
   std::uint64_t proof = 0;  ///< Port::proof, in ordinary memory
   BlockPool pool;
   FinishedOperations finished;

@@ -54,7 +54,7 @@ bool ShmEndpoint::can_progress() noexcept {
     if (connection_.theirs.ended.value.load(std::memory_order_acquire) == in_.position() + 1) return true;
   }
   const bool has_something = out_.has_controls() || sender_.wants_room();
-  return (has_something && out_.has_room(2 * Frame::lines_for(kFragmentBytes))) || closed_ != nullptr;
+  return (has_something && out_.has_room(2 * Frame::lines_for(kLongFragmentBytes))) || closed_ != nullptr;
 }
 
 int ShmEndpoint::handle_frames() {
@@ -67,6 +67,7 @@ int ShmEndpoint::handle_frames() {
     const Frame* frame = in_.next();
     if (frame == nullptr) break;
     in_.fetch_ahead(*frame);
+    out_.heard();
     const std::uint16_t lines = frame->lines;
     handle(*frame);
     if (in_.release(lines)) out_.notify();
@@ -79,6 +80,8 @@ void ShmEndpoint::handle(const Frame& frame) {
   switch (frame.kind) {
     case FrameKind::Skip: return;
     case FrameKind::Eager: return receiver_.eager(frame);
+    case FrameKind::First: return receiver_.first_fragment(frame);
+    case FrameKind::Next: return receiver_.next_fragment(frame);
     case FrameKind::Request: return receiver_.requested(frame);
     case FrameKind::Grant: return sender_.granted(frame.id, frame.more.receive);
     case FrameKind::Data: return receiver_.streamed(frame);

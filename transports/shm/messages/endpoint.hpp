@@ -25,6 +25,7 @@ class ShmEndpoint final : public Endpoint {
   bool cancel(Completion& done) override;
   void close(Completion& closed) override;
 
+  int peer() const noexcept { return connection_.peer; }
   /// Makes one turn of progress on all messages. Returns how many frames were handled and parts of messages copied.
   int progress() noexcept;
   bool can_progress() noexcept;

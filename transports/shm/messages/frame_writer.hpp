@@ -21,16 +21,22 @@ struct Control {
 class FrameWriter {
  public:
   explicit FrameWriter(Connection& connection)
-      : ring_(Port::ring_of(connection.mine, connection.hub.host.ranks().size()), connection.hub.salt,
+      : connection_(connection),
+        ring_(Port::ring_of(connection.mine, connection.hub.host.ranks().size()), connection.hub.salt,
               connection.theirs.consumed.value),
         waker_(connection.hub.host.waker_of(connection.peer)) {}
 
   /// Room for a frame; nullptr: not now. Nothing is sent before publish().
   Frame* claim(std::uint16_t lines) noexcept { return ring_.claim(lines); }
   void publish(Frame& frame, std::uint16_t lines) noexcept {
-    ring_.publish(frame, lines);
+    const std::size_t demoted = connection_.hub.demoted_lines.load(std::memory_order_relaxed);
+    ring_.publish(frame, lines, lines <= demoted && !ahead_);
+    ahead_ = true;
     waker_.notify();
   }
+  /// The peer has sent something, so it may wait for the next frame. A sender of several frames in a row is ahead of
+  /// its peer, and spends no time on the cache where the peer looks for them.
+  void heard() noexcept { ahead_ = false; }
   bool has_room(std::uint64_t lines) noexcept { return ring_.has_room(lines); }
   std::uint64_t position() const noexcept { return ring_.position(); }
   /// Wakes the peer.
@@ -44,8 +50,10 @@ class FrameWriter {
   void drop_controls() noexcept { controls_.clear(); }
 
  private:
+  const Connection& connection_;
   RingWriter ring_;
   HostWaker waker_;
+  bool ahead_ = false;
   std::deque<Control> controls_;
 };
 

@@ -20,16 +20,64 @@ Receiver::Receiver(Connection& connection, FrameWriter& out)
       out_(out),
       matcher_(*this, connection.hub.pool, connection.hub.finished, connection.hub.generation) {}
 
-void Receiver::requested(const Frame& frame) {
+std::uint64_t Receiver::keep(const Offer& offer) {
   auto free = std::ranges::find(offers_, false, &Offer::used);
   if (free == offers_.end()) free = offers_.insert(offers_.end(), Offer{});
-  *free = {frame.bytes, frame.more.place, frame.id, frame.more.ticket, frame.access, true};
-  matcher_.rendezvous({{frame.tag}, frame.note, frame.bytes}, static_cast<std::uint64_t>(free - offers_.begin()));
+  *free = offer;
+  free->used = true;
+  return static_cast<std::uint64_t>(free - offers_.begin());
+}
+
+void Receiver::requested(const Frame& frame) {
+  const std::uint64_t offer =
+      keep({frame.bytes, frame.more.place, frame.id, frame.more.ticket, frame.access, true, false});
+  matcher_.rendezvous({{frame.tag}, frame.note, frame.bytes}, offer);
+}
+
+/// The matcher learns of it as of a rendezvous message, so that its bytes go straight to a receive that is known.
+void Receiver::first_fragment(const Frame& frame) {
+  incoming_ = {.envelope = {{frame.tag}, frame.note, frame.id}, .under_way = true};
+  incoming_.offer = keep({.bytes = frame.id, .in_fragments = true});
+  matcher_.rendezvous(incoming_.envelope, incoming_.offer);
+  take_in(frame);
+}
+
+void Receiver::next_fragment(const Frame& frame) {
+  if (incoming_.under_way) take_in(frame);
+}
+
+void Receiver::take_in(const Frame& frame) {
+  Incoming& p = incoming_;
+  const std::uint64_t total = p.envelope.bytes;
+  if (p.receive != nullptr) {
+    matcher_.deliver(*p.receive, frame.payload(), frame.bytes);
+  } else if (!p.dropped) {
+    if (p.kept == nullptr) p.kept = static_cast<std::byte*>(connection_.hub.pool.take(total));
+    std::memcpy(p.kept + p.arrived, frame.payload(), frame.bytes);
+  }
+  p.arrived += frame.bytes;
+  if (p.arrived < total) return;
+  p.under_way = false;
+  if (p.receive != nullptr || p.dropped) {
+    return_credit(CreditWindow::charge_for(total));
+  } else {  // it is whole before a receive is known: an eager message, and no later one has come yet
+    offers_[p.offer].used = false;
+    matcher_.withdraw(p.offer);
+    matcher_.eager(p.envelope, p.kept);
+  }
+  end_incoming();
+}
+
+/// No frame of it is expected any more.
+void Receiver::end_incoming() noexcept {
+  if (incoming_.kept != nullptr) connection_.hub.pool.give(incoming_.kept, incoming_.envelope.bytes);
+  incoming_ = {};
 }
 
 void Receiver::withdrawn(std::uint32_t id) {
   for (std::size_t i = 0; i < offers_.size(); ++i) {
-    if (offers_[i].used && offers_[i].id == id && matcher_.withdraw(i)) offers_[i].used = false;
+    if (offers_[i].used && !offers_[i].in_fragments && offers_[i].id == id && matcher_.withdraw(i))
+      offers_[i].used = false;
   }
 }
 
@@ -67,7 +115,10 @@ bool Receiver::may_read() noexcept {
 void Receiver::grant(std::uint64_t offer, Completion& receive) {
   Offer& o = offers_[offer];
   o.used = false;
-  if (reads_directly(o)) {
+  if (o.in_fragments) {
+    incoming_.receive = &receive;
+    if (incoming_.arrived > 0) matcher_.deliver(receive, incoming_.kept, incoming_.arrived);
+  } else if (reads_directly(o)) {
     pulls_.push_back({&receive, o, 0});
   } else {
     request_stream(o.id, receive);
@@ -80,6 +131,10 @@ void Receiver::request_stream(std::uint32_t id, Completion& receive) {
 
 void Receiver::refuse(std::uint64_t offer, Code why, std::uint64_t note) {
   offers_[offer].used = false;
+  if (offers_[offer].in_fragments) {
+    incoming_.dropped = true;
+    return;
+  }
   out_.post({FrameKind::Refuse, offers_[offer].id, 0, why, note});
 }
 
@@ -187,6 +242,8 @@ Status Receiver::still_offered(const Offer& offer) const {
 
 void Receiver::end_granted(const Status& reason) noexcept {
   give_up_claim();
+  if (incoming_.receive != nullptr) matcher_.fail(*incoming_.receive, reason);
+  end_incoming();
   for (const Pull& p : pulls_) {
     if (p.receive != nullptr) matcher_.fail(*p.receive, reason);
   }

@@ -14,11 +14,14 @@
 namespace sinew::shm {
 
 /// The receiving half of an endpoint. Small messages come in the ring. A rendezvous message is read where it lies
-/// (registered memory, threads of one process, or through the kernel). Otherwise the peer streams it into the ring.
+/// (registered memory, threads of one process, or through the kernel). Otherwise the peer copies it into the ring.
 class Receiver final : MatcherWire {
  public:
   /// Both outlive it.
   Receiver(Connection& connection, FrameWriter& out);
+  ~Receiver() { end_incoming(); }
+  Receiver(const Receiver&) = delete;
+  Receiver& operator=(const Receiver&) = delete;
 
   void recv(Sink to, Tag tag, Completion& done) { matcher_.recv(to, tag, done); }
   bool has_unexpected(Tag tag) const noexcept { return matcher_.has_unexpected(tag); }
@@ -32,6 +35,8 @@ class Receiver final : MatcherWire {
 
   // Frames from the peer.
   void eager(const Frame& frame) { matcher_.eager({{frame.tag}, frame.note, frame.bytes}, frame.payload()); }
+  void first_fragment(const Frame& frame);
+  void next_fragment(const Frame& frame);
   void requested(const Frame& frame);
   void streamed(const Frame& frame);
   /// The peer has withdrawn a rendezvous message. Does nothing if this rank has granted the message before: then the
@@ -54,6 +59,17 @@ class Receiver final : MatcherWire {
     std::uint32_t ticket = kNoTicket;
     Access access = Access::Staged;
     bool used = false;
+    bool in_fragments = false;  ///< it is incoming_
+  };
+  /// An eager message of several frames, the last of which has not come.
+  struct Incoming {
+    Envelope envelope;
+    std::uint64_t offer = 0;
+    std::uint64_t arrived = 0;      ///< bytes
+    Completion* receive = nullptr;  ///< that takes it
+    std::byte* kept = nullptr;      ///< what came before a receive was known, a block of the pool; null: nothing
+    bool under_way = false;
+    bool dropped = false;
   };
   /// A message that this rank reads in place, one at a time.
   struct Pull {
@@ -72,6 +88,9 @@ class Receiver final : MatcherWire {
   bool read_some(Pull& pull) noexcept;
   bool read_through_kernel(Pull& pull, Completion& receive, std::uint64_t place, std::uint64_t bytes) noexcept;
   Status still_offered(const Offer& offer) const;
+  void take_in(const Frame& frame);
+  void end_incoming() noexcept;
+  std::uint64_t keep(const Offer& offer);
   void request_stream(std::uint32_t id, Completion& receive);
   void give_up_claim() noexcept;
   void end_granted(const Status& reason) noexcept;
@@ -82,6 +101,7 @@ class Receiver final : MatcherWire {
   std::optional<bool> may_read_;  // the peer's ordinary memory, through the kernel; empty: not tried
   std::uint64_t returned_ = 0;
   std::vector<Offer> offers_;
+  Incoming incoming_;
   SlotTable<Completion> granted_;  // receives whose bytes the peer streams
   std::deque<Pull> pulls_;
   bool claimed_ = false;  // the first of pulls_

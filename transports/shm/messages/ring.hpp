@@ -11,7 +11,6 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
-#include <sinew/core/host/stream_copy.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
 
 /// A ring of cache lines from one rank to another, in the sender's shared segment. A frame is a line with a header, and
@@ -25,14 +24,24 @@ inline constexpr std::size_t kMostRingLines = 16384;
 /// What one rank's rings to all others of its host take together, where they are longer than the shortest.
 inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
-/// The longest payload of a frame: a quarter of the ring always has room for one, see RingReader::release.
-inline constexpr std::size_t kFragmentBytes = 8 << 10;
-/// Fragments of streamed messages are written past the caches if they have at least this many bytes.
-inline constexpr std::size_t kStreamFragmentBytes = 1 << 10;
+/// Longer messages are sent in fragments: one rank fills the next frame while the other one empties the frame before.
+/// Short frames let the receiver begin early, long ones cost less each.
+inline constexpr std::size_t kFragmentBytes = 4 << 10;  // not a page
+inline constexpr std::size_t kLongFragmentBytes = 8 << 10;
+/// A message has so many short fragments before the first long one. A quarter of the ring always has room for a frame,
+/// see RingReader::release.
+inline constexpr std::size_t kShortFragments = 4;
+constexpr std::size_t fragment_bytes(std::uint64_t sent) noexcept {
+  return sent < kShortFragments * kFragmentBytes ? kFragmentBytes : kLongFragmentBytes;
+}
+/// The sender takes so many lines back from the receiver's core ahead of time, at most.
+inline constexpr std::size_t kMostOwnedLines = 1 + kLongFragmentBytes / kCacheLine;
 
 enum class FrameKind : std::uint8_t {
   Skip,      ///< nothing up to the end of the ring
   Eager,     ///< a message
+  First,     ///< the first bytes of a message of `id` bytes; the rest follows in frames of kind Rest, without a gap
+  Next,      ///< the next fragment of that message
   Request,   ///< message `id` waits in the sender's memory
   Grant,     ///< send the bytes of message `id` as Data for `receive`
   Data,      ///< the next bytes for receive `id`
@@ -68,17 +77,11 @@ struct alignas(kCacheLine) Frame {
   const std::byte* payload() const noexcept {
     return bytes <= kFrameInlineBytes ? data.data() : reinterpret_cast<const std::byte*>(this + 1);
   }
-  void set_payload(const std::byte* from, std::size_t length, bool past_caches) noexcept {
-    if (length <= kFrameInlineBytes) {
-      if (length > 0) std::memcpy(data.data(), from, length);
-    } else if (!past_caches || length < kStreamFragmentBytes) {
-      copy_for_others(reinterpret_cast<std::byte*>(this + 1), from, length);
-    } else {
-      stream_copy(reinterpret_cast<std::byte*>(this + 1), from, length);
-      finish_streams();
-    }
+  void set_payload(const std::byte* from, std::size_t length) noexcept {
+    if (length > 0) std::memcpy(length <= kFrameInlineBytes ? data.data() : lines_behind(), from, length);
     bytes = length;
   }
+  std::byte* lines_behind() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
 };
 static_assert(sizeof(Frame) == kCacheLine);
 
@@ -108,9 +111,12 @@ class RingWriter {
     }
     return &lines_[place(position_)];
   }
-  void publish(Frame& frame, std::uint16_t lines) noexcept {
+  /// `demoted`: the receiver will find the lines in the cache that cores share.
+  void publish(Frame& frame, std::uint16_t lines, bool demoted = false) noexcept {
     frame.lines = lines;
+    if (demoted) demote_lines(&frame + 1, (lines - std::size_t{1}) * kCacheLine);
     frame.stamp.store(salt_ + position_ + 1, std::memory_order_release);
+    if (demoted) demote_lines(&frame, kCacheLine);
     position_ += lines;
     own_ahead(lines);
   }
@@ -128,7 +134,7 @@ class RingWriter {
   /// The receiver's core still has the lines that are written next. Stores become visible in their order, so each line
   /// would be taken from it after the one before; asked for some frames ahead, they are taken at the same time.
   void own_ahead(std::uint16_t lines) noexcept {
-    if (lines > Frame::lines_for(kStringCopyBytes)) return;
+    if (lines > kMostOwnedLines) return;  // skipped
     for (std::size_t i = 0; i < lines; ++i) prefetch_line_to_write(&lines_[place(position_ + kOwnedAhead + i)]);
   }
 
@@ -151,11 +157,11 @@ class RingReader {
     const Frame& f = lines_[place(position_)];
     return f.stamp.load(std::memory_order_acquire) == salt_ + position_ + 1 ? &f : nullptr;
   }
-  /// To be called as soon as next() has found a frame: its first lines come while it is matched, and the line of the
-  /// frame behind, which is looked at next anyway, while its bytes are copied.
+  /// To be called as soon as next() has found a frame. The lines of a short frame come while it is matched, and the line
+  /// of the frame behind while its bytes are copied. This does not help a long frame, whose lines are read in order.
   void fetch_ahead(const Frame& found) const noexcept {
     const Frame* const behind = &lines_[place(position_ + found.lines)];
-    for (std::size_t i = 1; i < found.lines && i <= kLinesAhead; ++i) prefetch_line(&found + i);
+    for (std::size_t i = 1; i < found.lines && found.lines <= kLinesAhead; ++i) prefetch_line(&found + i);
     prefetch_line(behind);
   }
   /// The frame is done with. The sender is told in quarters of the ring; true: now, it may wait for that.

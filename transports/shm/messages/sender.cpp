@@ -9,6 +9,9 @@
 namespace sinew::shm {
 namespace {
 
+/// The fragments of a granted message that are sent before this rank looks at what has come.
+constexpr int kFragmentsPerTurn = 16;
+
 /// The 64 bytes of a send.
 struct Send : Operation {
   Tag tag;
@@ -17,7 +20,7 @@ struct Send : Operation {
   std::uint64_t streamed = 0;
   std::uint32_t receive = 0;  // the peer's number, once granted
   std::uint32_t ticket = kNoTicket;
-  bool granted = false;
+  bool granted = false;         // or an eager message of which a fragment was sent
   bool through_kernel = false;  // if the peer reads it in place: by process_vm_readv
 };
 
@@ -44,7 +47,8 @@ bool Sender::put_first_waiting() {
 
 /// false: no room in the ring.
 bool Sender::put(Completion& send) {
-  if (send.bytes <= kEagerBytes) {
+  if (send_of(send).granted) return put_fragments(send);
+  if (send.bytes <= connection_.hub.eager_bytes.load(std::memory_order_relaxed)) {
     if (!credit_.take(send.bytes)) {
       const std::uint64_t returned = connection_.theirs.returned.value.load(std::memory_order_acquire);
       credit_.give(returned - std::exchange(credit_seen_, returned));
@@ -61,17 +65,43 @@ bool Sender::put(Completion& send) {
 
 bool Sender::put_eager(Completion& send) {
   const Send& s = send_of(send);
+  if (send.bytes > kFragmentBytes) return put_fragments(send);
   const std::uint16_t lines = Frame::lines_for(send.bytes);
   Frame* frame = out_.claim(lines);
   if (frame == nullptr) {
     credit_.give(CreditWindow::charge_for(send.bytes));
     return false;
   }
-  frame->set_payload(s.data, send.bytes, false);  // before the line that the receiver looks at
+  frame->set_payload(s.data, send.bytes);  // before the line that the receiver looks at
   frame->kind = FrameKind::Eager;
   frame->tag = s.tag.bits;
   frame->note = s.note;
   out_.publish(*frame, lines);
+  connection_.hub.finished.add(send, {});
+  return true;
+}
+
+/// Puts the frames of an eager message that needs several, as far as there is room. Nothing else of this sender comes
+/// between them but controls. false: the rest waits for room.
+bool Sender::put_fragments(Completion& send) {
+  Send& s = send_of(send);
+  while (s.streamed < send.bytes) {
+    const std::size_t length = std::min<std::uint64_t>(fragment_bytes(s.streamed), send.bytes - s.streamed);
+    const std::uint16_t lines = Frame::lines_for(length);
+    Frame* frame = out_.claim(lines);
+    if (frame == nullptr) {
+      if (s.streamed == 0) credit_.give(CreditWindow::charge_for(send.bytes));
+      return false;
+    }
+    frame->set_payload(s.data + s.streamed, length);
+    frame->kind = s.streamed == 0 ? FrameKind::First : FrameKind::Next;
+    frame->id = static_cast<std::uint32_t>(send.bytes);
+    frame->tag = s.tag.bits;
+    frame->note = s.note;
+    out_.publish(*frame, lines);
+    s.streamed += length;
+    s.granted = true;
+  }
   connection_.hub.finished.add(send, {});
   return true;
 }
@@ -142,7 +172,7 @@ bool Sender::is_being_read(Completion& send, std::uint32_t id) const noexcept {
 }
 
 bool Sender::cancel_waiting(Completion& done) {
-  if (!waiting_.remove(done)) return false;
+  if (send_of(done).granted || !waiting_.remove(done)) return false;
   connection_.hub.finished.add(done, {Code::Cancelled, "the send was cancelled"});
   return true;
 }
@@ -216,20 +246,25 @@ int Sender::flush() noexcept {
   int moved = 0;
   for (; !waiting_.empty() && put_first_waiting(); ++moved) {
   }
-  return moved + stream();
+  for (int turn = 0; turn < kFragmentsPerTurn && !streaming_.empty(); ++turn) {
+    const int sent = stream();
+    moved += sent;
+    if (sent == 0) break;
+  }
+  return moved;
 }
 
-/// Streams one fragment of each granted message, so that a long message does not hold up the others.
+/// Sends one fragment of each granted message, so that a long message does not hold up the others.
 int Sender::stream() noexcept {
   int moved = 0;
   for (std::size_t i = 0; i < streaming_.size();) {
     Completion& send = *rendezvous_.find(streaming_[i]);
     Send& s = send_of(send);
-    const std::size_t length = std::min<std::uint64_t>(kFragmentBytes, send.bytes - s.streamed);
+    const std::size_t length = std::min<std::uint64_t>(fragment_bytes(s.streamed), send.bytes - s.streamed);
     const std::uint16_t lines = Frame::lines_for(length);
     Frame* frame = out_.claim(lines);
     if (frame == nullptr) return moved;
-    frame->set_payload(s.data + s.streamed, length, true);
+    frame->set_payload(s.data + s.streamed, length);
     frame->kind = FrameKind::Data;
     frame->id = s.receive;
     out_.publish(*frame, lines);

@@ -12,12 +12,13 @@
 
 namespace sinew::shm {
 
-/// The sending half of an endpoint. It copies small messages into the ring. For other messages it sends a request, and
-/// streams them if the peer grants that.
+/// The sending half of an endpoint. It copies small messages into the ring, in several frames if they are longer than
+/// one. For other messages it sends a request, and copies them into the ring if the
+/// peer grants that.
 class Sender {
  public:
-  /// Longer messages go by rendezvous.
-  static constexpr std::size_t kEagerBytes = kFragmentBytes;
+  /// Longer messages go by rendezvous, and often shorter ones, too (Hub::eager_bytes).
+  static constexpr std::size_t kEagerBytes = 64 << 10;
 
   /// Both outlive it.
   Sender(Connection& connection, FrameWriter& out) : connection_(connection), out_(out) {}
@@ -61,6 +62,7 @@ class Sender {
   bool put(Completion& send);
   bool put_first_waiting();
   bool put_eager(Completion& send);
+  bool put_fragments(Completion& send);
   void send_request(Completion& send, Frame& frame);
   void end(std::uint32_t id, Status status) noexcept;
   void end_waiting(const Status& reason) noexcept;

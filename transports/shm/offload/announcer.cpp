@@ -58,7 +58,12 @@ void Announcer::announce(PendingCall& call) noexcept {
   slot.line.history = call.history;
   slot.line.done =
       static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
+  // Where there is a root, those who only give are ahead of those who take, and nobody waits for their lines.
+  const bool demoted =
+      call.protocol <= Protocol::Lines && call.shown <= facts_.demoted_bytes && !has_root(call.collective);
+  if (demoted && call.protocol == Protocol::Lines) demote_lines(slot.payload.data(), call.shown);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
+  if (demoted && facts_.demoted_bytes > 0) demote_lines(&slot.line, sizeof slot.line);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
 }
@@ -67,7 +72,7 @@ void Announcer::announce(PendingCall& call) noexcept {
 void Announcer::own_next(const PendingCall& call) noexcept {
   Slot& next = members_.mine().ring[(call.sequence + 1) % kRing];
   prefetch_line_to_write(&next.line);
-  if (call.protocol != Protocol::Lines || call.shown >= kStringCopyBytes) return;
+  if (call.protocol != Protocol::Lines) return;
   for (std::size_t i = 0; i < call.shown; i += kCacheLine) prefetch_line_to_write(next.payload.data() + i);
 }
 
@@ -84,15 +89,20 @@ void Announcer::show(PendingCall& call, Slot& slot) noexcept {
 
 void Announcer::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
   if (call.shown == 0) return;
-  call.scales_inputs() ? call.scaler(to, call.in, call.shown) : copy_for_others(to, call.in, call.shown);
+  if (call.scales_inputs()) return call.scaler(to, call.in, call.shown);
+  if (!call.without_own) return copy_for_others(to, call.in, call.shown);
+  const std::uint64_t before = static_cast<std::uint64_t>(members_.rank()) * call.bytes;
+  copy_for_others(to, call.in, before);
+  copy_for_others(to + before, call.in + before + call.bytes, call.shown - before);
 }
 
 void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
-  if (bytes >= facts_.stream_from_bytes) {
+  const bool on_a_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine == 0;  // not behind an odd number of bytes
+  if (bytes >= facts_.stream_from_bytes && on_a_line) {
     stream_copy(to, from, bytes);
     finish_streams();
   } else if (bytes > 0) {
-    sinew::copy_for_others(to, from, bytes);
+    sinew::copy_for_others(to, from, bytes, facts_.string_from_bytes);
   }
 }
 
@@ -115,7 +125,8 @@ std::uint64_t Announcer::staged_bytes(const PendingCall& call) noexcept {
   if (parts.gives.empty()) return 0;
   const std::uint64_t given = parts.given_bytes(call, members_.rank());
   if (in_lines(parts.gives.size() * sizeof(PartEntry)) + given <= kLinesBytes) return 0;
-  const std::uint64_t most = parts.swaps ? kSlotMostBytes : std::min<std::uint64_t>(facts_.slot_bytes, kSlotMostBytes);
+  const std::uint64_t measured = of_family(facts_.slot_bytes, Collective::AllToAll);
+  const std::uint64_t most = parts.swaps ? kSlotMostBytes : std::min<std::uint64_t>(measured, kSlotMostBytes);
   return given <= most ? given : 0;
 }
 
@@ -125,10 +136,10 @@ std::byte* Announcer::take_stage(std::uint64_t bytes, std::uint64_t sequence) no
 }
 
 void Announcer::show_slot(PendingCall& call, Slot& slot) noexcept {
-  if (call.shown == 0) return put(slot, {});
+  if (call.given == 0) return put(slot, {});
   const bool written = call.collective != Collective::Broadcast &&
-                       overlap(call.in, call.shown, call.out, std::max(call.shown, call.bytes));
-  const Access access = access_to(call.in, call.shown);
+                       overlap(call.in, call.given, call.out, std::max(call.given, call.bytes));
+  const Access access = access_to(call.in, call.given);
   if (access != Access::Staged && !written && !call.scales_inputs()) {
     call.exposed = true;
     return put(slot, {place_of(call.in, access), 0, 1.0, access, access});
@@ -147,17 +158,17 @@ void Announcer::show_chunks(PendingCall& call, Slot& slot) noexcept {
   }
   const auto decide = [&](const void* memory, std::uint64_t bytes) {
     const Access access = access_to(memory, bytes);
-    const std::uint64_t read = exchanges(call.collective) ? call.bytes : bytes;
-    const bool direct = access == Access::Staged && members_.direct() && reads_directly(facts_, call.collective, read);
+    const bool direct =
+        access == Access::Staged && members_.direct() && reads_directly(facts_, call.collective, bytes, call.bytes);
     return direct ? Access::Address : access;
   };
   Places places{0, 0, call.scaler.factor, Access::Staged, Access::Staged};
-  if (call.shown > 0 && !(call.collective == Collective::AllToAll && in_place))
-    places.in_access = decide(call.in, call.shown);
+  if (call.given > 0 && !(call.collective == Collective::AllToAll && in_place))
+    places.in_access = decide(call.in, call.given);
   if (call.collective == Collective::AllReduce) places.out_access = decide(call.out, call.bytes);
   places.in = place_of(call.in, places.in_access);
   places.out = place_of(call.out, places.out_access);
-  call.exposed = (call.shown > 0 && places.in_access != Access::Staged) || places.out_access != Access::Staged;
+  call.exposed = (call.given > 0 && places.in_access != Access::Staged) || places.out_access != Access::Staged;
   put(slot, places);
 }
 

@@ -25,7 +25,7 @@ class Announcer {
   int announce_waiting() noexcept;
   /// A child in the tree of the next call that has made another call. The call is then not announced. -1: none.
   int differing_child() const noexcept { return differing_child_; }
-  /// Where this rank finds what another one shows.
+  /// Where this rank finds what it reads of a rank.
   const void* shown_by(const PendingCall& call, int rank) const noexcept;
 
  private:
@@ -52,15 +52,17 @@ class Announcer {
 };
 
 inline const void* Announcer::shown_by(const PendingCall& call, int rank) const noexcept {
+  const int me = members_.rank();
   const Slot& slot = members_.slot_of(rank, call.sequence);
-  const bool own = rank == members_.rank();
-  if (own && !call.scales_inputs()) return call.in;
-  if (call.protocol == Protocol::Inline) return slot.line.payload.data();
-  if (call.protocol == Protocol::Lines) return slot.payload.data();
+  const std::uint64_t at = call.blocks ? static_cast<std::uint64_t>(me) * call.bytes : 0;
+  if (rank == me && !call.scales_inputs()) return call.in + at;
+  const std::uint64_t copied_at = at - (call.without_own && me > rank ? call.bytes : 0);
+  if (call.protocol == Protocol::Inline) return slot.line.payload.data() + copied_at;
+  if (call.protocol == Protocol::Lines) return slot.payload.data() + copied_at;
   Places places;
   std::memcpy(&places, slot.line.payload.data(), sizeof places);
-  if (places.in_access == Access::Address) return reinterpret_cast<const void*>(places.in);
-  return members_[rank].segment + places.in;
+  if (places.in_access == Access::Address) return reinterpret_cast<const std::byte*>(places.in) + at;
+  return members_[rank].segment + places.in + (places.in_access == Access::Staged ? copied_at : at);
 }
 
 }  // namespace sinew::shm

@@ -160,7 +160,7 @@ void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) con
   if (facts_.stream_from_bytes <= geometry_.chunk_bytes()) {
     stream_copy(to, from, bytes);
   } else {
-    sinew::copy_for_others(to, from, bytes);
+    sinew::copy_for_others(to, from, bytes, facts_.string_from_bytes);
   }
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -112,14 +113,23 @@ bool shows(const CollectiveDesc& desc, int rank) noexcept {
   }
 }
 
-std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
-  const std::uint64_t blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
-  return desc.collective == Collective::Barrier ? 0 : desc.count * size_of(desc.dtype) * blocks;
+bool shows_blocks_of_others(const CollectiveDesc& desc) noexcept {
+  return blocks_of(desc.collective, 2).in > 1 && !(reduces(desc.collective) && desc.op == ReduceOp::PreMulSum);
 }
 
-bool reads_directly(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept {
-  if (!exchanges(collective)) return bytes >= facts.direct_from_bytes;
-  return bytes >= facts.exchange_direct_from_bytes && bytes < facts.exchange_direct_to_bytes;
+std::uint64_t contributed_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  if (desc.collective == Collective::Barrier) return 0;
+  return desc.count * size_of(desc.dtype) * blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
+}
+
+std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
+  const std::uint64_t own = shows_blocks_of_others(desc) ? desc.count * size_of(desc.dtype) : 0;
+  return contributed_bytes(desc, ranks) - own;
+}
+
+bool reads_directly(const Facts& facts, Collective collective, std::uint64_t whole, std::uint64_t block) noexcept {
+  const bool exchanges = collective == Collective::AllGather || collective == Collective::AllToAll;
+  return of_family(facts.read_in_place, collective).contain(exchanges ? block : whole);
 }
 
 Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
@@ -130,10 +140,9 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) 
   if (shown <= kLinesBytes) return Protocol::Lines;
   if (is_from_root(desc.collective))
     return shown <= kSlotMostBytes ? Protocol::Slot : Protocol::Chunks;  // with Slot the root need not wait for readers
-  const std::uint64_t most = std::min<std::uint64_t>(facts.slot_bytes, kSlotMostBytes);
-  const bool all_read_all = desc.collective == Collective::AllReduce || desc.collective == Collective::Reduce;
-  return shown <= (all_read_all ? most * 2 / static_cast<std::uint64_t>(ranks) : most) ? Protocol::Slot
-                                                                                       : Protocol::Chunks;
+  const std::uint64_t most = std::min<std::uint64_t>(of_family(facts.slot_bytes, desc.collective), kSlotMostBytes);
+  const auto sharing = static_cast<std::uint64_t>(family_of(desc.collective) == Family::Sum ? ranks : 2);
+  return shown <= most * 2 / sharing ? Protocol::Slot : Protocol::Chunks;
 }
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
@@ -155,9 +164,32 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
     case Protocol::Parts: return "parts, by each rank behind its flag line, staged or read in place";
     case Protocol::Chunks: break;
   }
-  const std::uint64_t bytes = exchanges(desc.collective) ? desc.count * size_of(desc.dtype) : shown_bytes(desc, ranks);
-  return fmt::format("{} chunks, {}", format_bytes(facts.chunk_bytes),
-                     reads_directly(facts, desc.collective, bytes) ? "read in place" : "staged");
+  const bool in_place =
+      reads_directly(facts, desc.collective, contributed_bytes(desc, ranks), desc.count * size_of(desc.dtype));
+  return fmt::format("{} chunks, {}", format_bytes(of_family(facts.chunk_bytes, desc.collective)),
+                     in_place ? "read in place" : "staged");
+}
+
+std::string to_string(const Facts& facts) {
+  const auto length = [](std::uint64_t bytes) {
+    return bytes == Lengths::kNever ? std::string("never") : format_bytes(bytes);
+  };
+  const auto in_place = [&](const Lengths& l) {
+    if (l.empty()) return std::string("never");
+    return l.to == Lengths::kNever ? "from " + length(l.from)
+                                   : fmt::format("from {} to below {}", length(l.from), length(l.to));
+  };
+  constexpr std::array<const char*, kFamilies> kNames{"from a root", "sums", "reduce_scatter", "gathers", "all_to_all"};
+  std::string text;
+  for (std::size_t f = 0; f < kFamilies; ++f)
+    text += fmt::format("{}: one shot to {}, chunks of {}, read in place {}; ", kNames[f],
+                        length(f == 0 ? kSlotMostBytes : facts.slot_bytes[f]), length(facts.chunk_bytes[f]),
+                        in_place(facts.read_in_place[f]));
+  return text + fmt::format(
+                    "messages: read in place {}; copies past the caches from {}, string copies from {}, shared "
+                    "cache to {}",
+                    in_place(facts.messages_in_place), length(facts.stream_from_bytes), length(facts.string_from_bytes),
+                    length(facts.demoted_bytes));
 }
 
 Bytes encode(const Facts& facts) {

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
 #include <sinew/core/call/cost.hpp>
 #include <sinew/core/transport.hpp>
+#include <sinew/transports/shm/memory/layout.hpp>
 
 namespace sinew::shm {
 
@@ -20,21 +23,71 @@ enum class Protocol : std::uint8_t {
   Parts,   ///< v-forms: each rank shows a table with the places of its parts for the other ranks
 };
 
-/// The facts by which the offload chooses a protocol and predicts times. measure() measures them on a host; otherwise
-/// these defaults count. They are plain data, which ranks of one architecture exchange as bytes.
+/// Collectives of one family move the same bytes in the same order, so one measurement holds for all of them.
+enum class Family : std::uint8_t {
+  Root,     ///< broadcast, scatter: one rank is read
+  Sum,      ///< all_reduce, reduce: everything of all ranks is read
+  Scatter,  ///< reduce_scatter: a block of all ranks is read, and combined
+  Gather,   ///< all_gather, gather: everything of all ranks is copied
+  Swap,     ///< all_to_all: a block of all ranks is copied
+};
+inline constexpr std::size_t kFamilies = 5;
+constexpr Family family_of(Collective c) noexcept {
+  switch (c) {
+    case Collective::Broadcast:
+    case Collective::Scatter: return Family::Root;
+    case Collective::ReduceScatter: return Family::Scatter;
+    case Collective::AllGather:
+    case Collective::Gather: return Family::Gather;
+    case Collective::AllToAll: return Family::Swap;
+    default: return Family::Sum;
+  }
+}
+
+constexpr std::array<std::uint64_t, kFamilies> all_families(std::uint64_t bytes) noexcept {
+  std::array<std::uint64_t, kFamilies> all{};
+  all.fill(bytes);
+  return all;
+}
+
+/// Lengths from the first to below the second.
+struct Lengths {
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  std::uint64_t from = kNever;
+  std::uint64_t to = kNever;
+  constexpr bool contain(std::uint64_t bytes) const noexcept { return bytes >= from && bytes < to; }
+  constexpr bool empty() const noexcept { return from >= to; }
+};
+
+/// The element of an array by Family that counts for a collective.
+template <class T>
+constexpr T& of_family(std::array<T, kFamilies>& all, Collective c) noexcept {
+  return all[static_cast<std::size_t>(family_of(c))];
+}
+template <class T>
+constexpr const T& of_family(const std::array<T, kFamilies>& all, Collective c) noexcept {
+  return all[static_cast<std::size_t>(family_of(c))];
+}
+
+/// The facts by which shared memory chooses how bytes move, and predicts times. measure() measures them on a host;
+/// otherwise these defaults count. They are plain data, which ranks of one architecture exchange as bytes.
 /// Units: bytes and seconds.
 struct Facts {
-  std::uint32_t version = 5;
-  std::uint32_t cores = 1;                    ///< cores that the ranks of this host may use; set when a group is made
-  std::uint64_t slot_bytes = 64 << 10;        ///< the most bytes for Protocol::Slot on 2 ranks; fewer on more ranks
+  std::uint32_t version = 6;
+  std::uint32_t cores = 1;  ///< cores that the ranks of this host may use; set when a group is made
+  /// By Family: the most bytes that a rank shows with Protocol::Slot on 2 ranks. A Sum has fewer on more ranks. A Root
+  /// shows as many as a slot takes.
+  std::array<std::uint64_t, kFamilies> slot_bytes = all_families(64 << 10);
+  std::array<std::uint64_t, kFamilies> chunk_bytes = all_families(128 << 10);  ///< by Family
+  /// By Family: the lengths at which ordinary memory is not staged but read through the kernel, if the kernel permits
+  /// that. They are lengths of a block in all_gather and all_to_all, and of the whole contribution in others.
+  std::array<Lengths, kFamilies> read_in_place{};
   std::uint64_t stream_from_bytes = 1 << 10;  ///< from this length on, copies for other ranks go past the caches
-  std::uint64_t chunk_bytes = 128 << 10;
-  /// From this length on, ordinary memory is not staged but read through the kernel, if the kernel permits that.
-  std::uint64_t direct_from_bytes = ~std::uint64_t{0};
-
-  /// The same for blocks of all_gather and all_to_all, from the first length to below the second.
-  std::uint64_t exchange_direct_from_bytes = ~std::uint64_t{0};
-  std::uint64_t exchange_direct_to_bytes = ~std::uint64_t{0};
+  std::uint64_t string_from_bytes = 2 << 10;  ///< from this length on, other copies for them are string_copy()
+  /// Up to this length, what a rank writes for others goes to the cache that cores share, if there is such a hint.
+  std::uint64_t demoted_bytes = 0;
+  Lengths messages_in_place{};  ///< the same of a message, beside copying it through the ring
+  double spread = 0;            ///< how far repetitions of the same measurement lay apart, median: 0.1 is 10 %
 
   /// The fewest ranks for Protocol::Tree; 0: it is used if it is predicted to be faster.
   std::uint64_t tree_from_ranks = 0;
@@ -48,18 +101,23 @@ struct Facts {
 /// True if other ranks read from this rank. That is the root of a broadcast, and all other ranks of a gather. An input
 /// that is multiplied first is shown, too, and its owner reads it there.
 bool shows(const CollectiveDesc& desc, int rank) noexcept;
-/// The bytes that a rank shows to the others: its whole contribution.
+/// True if each rank reads a block of its own from every rank, and no rank copies its own block for the others. An
+/// input that is multiplied first is copied whole.
+bool shows_blocks_of_others(const CollectiveDesc& desc) noexcept;
+/// The bytes of a rank's contribution, which the others read where it lies or as it is shown to them.
+std::uint64_t contributed_bytes(const CollectiveDesc& desc, int ranks) noexcept;
+/// The bytes that a rank copies for the others: its contribution, or the blocks of the other ranks.
 std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept;
 
-/// True if all ranks read blocks of all other ranks.
-constexpr bool exchanges(Collective c) noexcept { return c == Collective::AllGather || c == Collective::AllToAll; }
-/// True if ordinary memory is read through the kernel instead of staged. `bytes` is the length of the buffer, or of one
-/// block if ranks exchange blocks.
-bool reads_directly(const Facts& facts, Collective collective, std::uint64_t bytes) noexcept;
+/// True if ordinary memory is read through the kernel instead of staged. `whole` is the length of the buffer, and
+/// `block` that of desc.count elements.
+bool reads_directly(const Facts& facts, Collective collective, std::uint64_t whole, std::uint64_t block) noexcept;
 
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
+/// All choices, in a line.
+SINEW_API std::string to_string(const Facts& facts);
 
 SINEW_API Bytes encode(const Facts& facts);
 /// True if the bytes are facts of this version.

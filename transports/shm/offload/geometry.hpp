@@ -24,7 +24,8 @@ class Geometry {
   Geometry(const PendingCall& call, int ranks, const Facts& facts) noexcept
       : collective_(call.collective), root_(call.root), ranks_(static_cast<std::uint64_t>(ranks)), bytes_(call.bytes) {
     const std::uint64_t readers = one_chunk_for_all() ? 1 : ranks_ - 1;
-    const std::uint64_t most = std::min<std::uint64_t>({facts.chunk_bytes, kResultBytes, kStageBytes / readers});
+    const std::uint64_t most =
+        std::min<std::uint64_t>({of_family(facts.chunk_bytes, collective_), kResultBytes, kStageBytes / readers});
     chunk_ = std::max<std::uint64_t>(most / kCacheLine, 1) * kCacheLine;
     share_ = (bytes_ / ranks_ / kCacheLine + 1) * kCacheLine;
     const std::uint64_t longest = collective_ == Collective::AllReduce ? share_ : bytes_;

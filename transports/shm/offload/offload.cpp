@@ -79,7 +79,11 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.in = call.in.data;
   c.out = call.out.data;
   c.bytes = desc.count * size_of(desc.dtype);
-  c.shown = shows(desc, members_.rank()) ? shown_bytes(desc, members_.count()) : 0;
+  const bool gives = shows(desc, members_.rank());
+  c.blocks = blocks_of(desc.collective, shown_.size()).in > 1;
+  c.without_own = shows_blocks_of_others(desc);
+  c.given = gives ? contributed_bytes(desc, members_.count()) : 0;
+  c.shown = gives ? shown_bytes(desc, members_.count()) : 0;
   c.reducer = call.reducer;
   c.many = call.many;
   c.by_tree = needs_canonical_order(desc, members_.count());
@@ -205,7 +209,7 @@ int ShmOffload::advance_tree(PendingCall& call) {
 
 /// Asks for the first lines of what is only copied.
 void ShmOffload::fetch_shown(const PendingCall& call) const noexcept {
-  if (reduces(call.collective) || blocks_of(call.collective, shown_.size()).in > 1) return;
+  if (reduces(call.collective)) return;
   const std::uint64_t lines = std::min<std::uint64_t>(kLinesAtOnce, call.bytes / kCacheLine);
   for (int r = 0; r < members_.count(); ++r) {
     if (awaits(call, r)) fetch_lines(shown_[static_cast<std::size_t>(r)], lines);

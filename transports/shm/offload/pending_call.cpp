@@ -54,17 +54,15 @@ void combine(const PendingCall& call, std::byte* out, const void* const* sources
   if (call.scales_result()) call.scaler(out, out, bytes);
 }
 
-void finish_at_once(const PendingCall& call, const void** shown, int rank, int ranks) noexcept {
+void finish_at_once(const PendingCall& call, const void* const* shown, int rank, int ranks) noexcept {
   const std::uint64_t n = call.bytes;
   const std::uint64_t own = static_cast<std::uint64_t>(rank) * n;
   switch (call.collective) {
-    case Collective::AllReduce: return combine(call, call.out, shown, ranks, n);
+    case Collective::AllReduce:
+    case Collective::ReduceScatter: return combine(call, call.out, shown, ranks, n);
     case Collective::Reduce:
       if (rank == call.root) combine(call, call.out, shown, ranks, n);
       return;
-    case Collective::ReduceScatter:
-      for (int r = 0; r < ranks; ++r) shown[r] = at(shown[r], own);
-      return combine(call, call.out, shown, ranks, n);
     case Collective::Broadcast: return copy_unless_there(call.out, shown[call.root], call.out ? n : 0);
     case Collective::Gather:
       if (rank != call.root) return;
@@ -76,10 +74,9 @@ void finish_at_once(const PendingCall& call, const void** shown, int rank, int r
       }
       return;
     case Collective::AllToAll:
-      for (int r = 0; r < ranks; ++r)
-        copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, at(shown[r], own), n);
+      for (int r = 0; r < ranks; ++r) copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, shown[r], n);
       return;
-    case Collective::Scatter: return copy_unless_there(call.out, at(shown[call.root], own), n);
+    case Collective::Scatter: return copy_unless_there(call.out, shown[call.root], n);
     default: return;  // a barrier
   }
 }

@@ -62,8 +62,10 @@ WorldOptions options_for(const Membership& membership) {
   return options;
 }
 
-std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, const Membership& membership) {
+/// `first`: this process is in no World yet. Others are made for a group.
+std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, const Membership& membership, bool first) {
   WorldOptions options = options_for(membership);
+  options.measures = first;
   if (options.secret.empty()) {
     options.secret = choice.secret;
     if (options.config.tls.wanted && membership.rank == 0) {
@@ -98,14 +100,15 @@ std::unique_ptr<Members> join(const Membership& membership) {
   const auto offered = world_choice::offered_by(membership.global_rank());
   if (membership.size == 1) {
     if (!offered.empty()) return within(offered.front(), {offered.front()->world().rank()}, membership);
-    return whole(world_choice::read(world_choice::decide({world_choice::offer({})})), exchange_alone(), membership);
+    return whole(world_choice::read(world_choice::decide({world_choice::offer({})})), exchange_alone(), membership,
+                 true);
   }
   StoreExchange meeting(membership.store, membership.rank, membership.size, membership.timeout);
   try {
     const WorldChoice choice = world_choice::read(meeting.meet(world_choice::offer(offered), world_choice::decide));
     std::unique_ptr<Members> members;
     if (choice.is_new()) {
-      members = whole(choice, meeting.exchange(), membership);
+      members = whole(choice, meeting.exchange(), membership, offered.empty());
     } else {
       members = within(find(offered, choice.world), choice.ranks, membership);
     }

@@ -1,7 +1,7 @@
 #include <chrono>
 #include <map>
 
-#include <sinew/collectives/selection/device_watch.hpp>
+#include <sinew/collectives/selection/costs/device_watch.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/log.hpp>
 

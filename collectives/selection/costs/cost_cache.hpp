@@ -20,10 +20,27 @@ struct MeasuredCosts {
   std::map<std::string, Bytes> offloads;   ///< what each offload decides by
   double copy_bytes_per_s = 0;
   double reduce_bytes_per_s = 0;
-  /// Transports that could not be measured in time, as on a busy machine: worth another try from `again_at_s` on.
+  /// Transports that could not be measured in time, as on a busy machine.
   std::set<std::string> unfinished;
-  std::int64_t again_at_s = 0;  ///< since the epoch
+  double spread = 0;  ///< how far repetitions of the measurements of offloads lay apart: 0.1 is 10 %
+  /// Says in words that a job's calls took far longer or shorter than these costs predict. Empty: they did not.
+  std::string contradicted;
+  // Seconds since the epoch.
+  std::map<std::string, std::int64_t> links_at_s;  ///< when each link was measured
+  std::int64_t offloads_at_s = 0;                  ///< when the offloads were measured
+  std::int64_t again_at_s = 0;                     ///< nothing is measured again before
 };
+
+/// The doubtful part of measured costs.
+struct Doubts {
+  bool offloads = false;        ///< the facts of the offloads
+  std::set<std::string> links;  ///< the costs of these links
+  std::string text;             ///< the reasons; empty: there are no doubts
+};
+/// Repetitions that lie further apart are too noisy to choose by, and costs that are older may be of another machine.
+inline constexpr double kMostSpread = 0.2;
+inline constexpr std::int64_t kOldAfterSeconds = 14 * 24 * 3600;
+SINEW_API Doubts doubts_about(const MeasuredCosts& costs, std::int64_t now_s);
 
 /// How a job uses its machine.
 struct MachineUse {

@@ -2,16 +2,20 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <sinew/collectives/selection/cost_cache.hpp>
+#include <sinew/collectives/selection/costs/cost_cache.hpp>
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
@@ -26,7 +30,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kFolder = "sinew";  // in the user's cache folder; the one folder that is made
-constexpr int kFormat = 3;                // raised where what is measured changes its meaning
+constexpr int kFormat = 4;                // raised where what is measured changes its meaning
 
 Json to_json(const MeasuredCosts& costs) {
   Json links = Json::object();
@@ -43,6 +47,10 @@ Json to_json(const MeasuredCosts& costs) {
   return {{"links", links},
           {"offloads", offloads},
           {"unfinished", costs.unfinished},
+          {"spread", costs.spread},
+          {"contradicted", costs.contradicted},
+          {"links_at_s", costs.links_at_s},
+          {"offloads_at_s", costs.offloads_at_s},
           {"again_at_s", costs.again_at_s},
           {"copy_bytes_per_s", costs.copy_bytes_per_s},
           {"reduce_bytes_per_s", costs.reduce_bytes_per_s}};
@@ -70,6 +78,10 @@ MeasuredCosts from_json(const Json& json) {
     for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(whole<std::uint8_t>(b)));
   }
   costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
+  costs.spread = amount(json.at("spread"));
+  costs.contradicted = json.at("contradicted").get<std::string>();
+  for (const auto& [name, at] : json.at("links_at_s").items()) costs.links_at_s[name] = whole<std::int64_t>(at);
+  costs.offloads_at_s = whole<std::int64_t>(json.at("offloads_at_s"));
   costs.again_at_s = whole<std::int64_t>(json.at("again_at_s"));
   costs.copy_bytes_per_s = amount(json.at("copy_bytes_per_s"));
   costs.reduce_bytes_per_s = amount(json.at("reduce_bytes_per_s"));
@@ -140,6 +152,37 @@ void replace(const std::string& file, const CostTable& cache) {
 }
 
 }  // namespace
+
+Doubts doubts_about(const MeasuredCosts& costs, std::int64_t now_s) {
+  constexpr std::int64_t kDay = 24 * 3600;
+  Doubts found{.links = costs.unfinished};
+  std::vector<std::string> reasons;
+  if (!costs.unfinished.empty())
+    reasons.push_back(fmt::format("no time was left to measure {}", fmt::join(costs.unfinished, ", ")));
+  const auto doubt_offloads = [&](std::string why) {
+    found.offloads = true;
+    reasons.push_back(std::move(why));
+  };
+  if (costs.spread > kMostSpread)
+    doubt_offloads(fmt::format("repetitions of measurements lay {:.0f} % apart", costs.spread * 100));
+  if (!costs.contradicted.empty()) doubt_offloads(costs.contradicted);
+  found.offloads = found.offloads || std::ranges::any_of(costs.unfinished, [&](const std::string& t) {
+                     return costs.offloads.contains(t);
+                   });
+  const auto is_old = [now_s](std::int64_t at) { return now_s - at > kOldAfterSeconds; };
+  std::int64_t oldest = now_s;
+  for (const auto& [name, at] : costs.links_at_s) {
+    if (is_old(at)) found.links.insert(name);
+    oldest = std::min(oldest, at);
+  }
+  if (!costs.offloads.empty()) {
+    found.offloads = found.offloads || is_old(costs.offloads_at_s);
+    oldest = std::min(oldest, costs.offloads_at_s);
+  }
+  if (is_old(oldest)) reasons.push_back(fmt::format("measured {} days ago", (now_s - oldest) / kDay));
+  found.text = fmt::format("{}", fmt::join(reasons, "; "));
+  return found;
+}
 
 std::string machine_identity(MachineUse use) {
   utsname name{};
