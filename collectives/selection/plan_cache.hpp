@@ -25,8 +25,9 @@ struct ReadyPlan {
   Reducer reducer;
   ManyReducer many;
   Scaler scaler;
-  std::uint32_t logged = 0;                               ///< its number in the log of calls; 0: it has none
-  std::uint8_t timed = 0;                                 ///< calls that were timed for later jobs
+  std::uint32_t logged = 0;  ///< its number in the log of calls; 0: it has none
+  static constexpr std::uint8_t kMostTimed = 16;
+  std::uint8_t timed = 0;                                 ///< calls that were timed for later jobs, up to kMostTimed
   std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use
 };
 

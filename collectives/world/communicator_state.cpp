@@ -262,7 +262,8 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
       extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   op.notes.plan = &plan;
   op.notes.in_place = in_place;
-  if (world->watches) world->watches->launching(op, plan, group.world_ranks, options.after, *world->calls);
+  if (plan.timed < ReadyPlan::kMostTimed && world->watches) [[unlikely]]
+    world->watches->launching(op, plan, group.world_ranks, options.after, *world->calls);
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
     Call call{.desc = desc,
               .in = in,

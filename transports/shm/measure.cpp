@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -123,16 +125,21 @@ class Measurement {
   /// Both are timed in turns, so that a disturbance affects both.
   template <class Timed>
   bool wins(const Facts& other, int batches, double clearly, Timed timed) {
+    return ratio(other, batches, timed) < clearly;
+  }
+  /// Infinite if the time is up.
+  template <class Timed>
+  double ratio(const Facts& other, int batches, Timed timed) {
     std::array<Seconds, kTurns> now{};
     Seconds then = std::numeric_limits<Seconds>::max();
     for (Seconds& turn : now) {
       turn = timed(best_, std::max(1, batches / kTurns));
       then = std::min(then, timed(other, std::max(1, batches / kTurns)));
     }
-    if (!in_time_) return false;
+    if (!in_time_) return std::numeric_limits<double>::infinity();
     const auto [least, most] = std::ranges::minmax(now);
     spreads_.push_back(most / least - 1);
-    return then < least * clearly;
+    return then / least;
   }
   bool faster(const Facts& other, std::uint64_t bytes, Collective collective = Collective::AllReduce,
               double clearly = kClearly) {
@@ -155,7 +162,14 @@ class Measurement {
   void choose_copies() {
     Facts never = best_;
     never.stream_from_bytes = Lengths::kNever;
-    if (faster(never, 64 << 10) && faster(never, 1 << 20)) best_ = never;
+    double all = 1;  // one collective alone does not tell: it may be level where another one gains a third
+    for (const auto& [bytes, c] : {std::pair{64 << 10, Collective::AllReduce},
+                                   {512 << 10, Collective::AllReduce},
+                                   {256 << 10, Collective::AllGather},
+                                   {512 << 10, Collective::Broadcast}})
+      all *= ratio(never, batches_of(static_cast<std::uint64_t>(bytes), c),
+                   [&](const Facts& f, int batches) { return time(f, static_cast<std::uint64_t>(bytes), c, batches); });
+    if (std::pow(all, 0.25) < kClearly) best_ = never;
     for (const std::uint64_t to : {std::size_t{256}, std::size_t{1024}, kLinesBytes}) {
       Facts other = best_;
       other.demoted_bytes = to;

@@ -24,6 +24,18 @@ CallWatches::CallWatches(const Facts& facts, DeviceRuntime* runtime, const Confi
   if (are_known) on_device_ = std::make_unique<DeviceWatch>(facts, *runtime, device_kind(devices));
 }
 
+void CallWatches::launching(PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
+                            CallSlab& calls) {
+  const bool on_device = plan.desc.place.kind == MemoryKind::Device;
+  if (on_device && on_device_) {
+    on_device_->launching(call, plan, world_ranks, after, calls);
+  } else if (!on_device && on_host_) {
+    on_host_->launching(call, plan, calls);
+  } else {
+    plan.timed = ReadyPlan::kMostTimed;
+  }
+}
+
 void CallWatches::keep() const noexcept {
   try {
     if (on_device_ && !on_device_->times().points.empty())

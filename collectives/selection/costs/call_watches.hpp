@@ -22,14 +22,9 @@ class SINEW_API CallWatches {
   /// All arguments outlive it. `runtime`: null if this rank has no device.
   CallWatches(const Facts& facts, DeviceRuntime* runtime, const Config& config, MachineUse use, int rank);
 
-  /// Called before the launch of a call of these ranks of the World.
+  /// Called before the launch of a call of these ranks of the World, as long as calls of the plan are timed.
   void launching(PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
-                 CallSlab& calls) {
-    if (on_host_) [[unlikely]]
-      on_host_->launching(call, plan, calls);
-    if (on_device_ && plan.desc.place.kind == MemoryKind::Device) [[unlikely]]
-      on_device_->launching(call, plan, world_ranks, after, calls);
-  }
+                 CallSlab& calls);
   /// Called at the end of a call that is timed, and of others.
   void ended(const PendingCall& call) noexcept {
     if (on_host_) on_host_->ended(call);

@@ -39,7 +39,7 @@ void CostWatch::begin(PendingCall& call, ReadyPlan& plan, CallSlab& calls) {
   const Candidate& chosen = plan.selection.plan.chosen();
   const bool is_known = seen_.size() < kMostKinds || seen_.contains(call.fingerprint);
   if (chosen.source != CostSource::Measured || plan.desc.place.kind == MemoryKind::Device || !is_known) {
-    plan.timed = kMost;
+    plan.timed = ReadyPlan::kMostTimed;
     return;
   }
   int in_flight = 0;

@@ -32,7 +32,7 @@ class SINEW_API CostWatch {
  public:
   /// Called before the launch of a call.
   void launching(PendingCall& call, ReadyPlan& plan, CallSlab& calls) {
-    if (plan.timed < kMost && timed_ == nullptr) [[unlikely]]
+    if (plan.timed < ReadyPlan::kMostTimed && timed_ == nullptr) [[unlikely]]
       begin(call, plan, calls);
   }
   /// Called at the end of a call that is timed, and of others.
@@ -43,8 +43,6 @@ class SINEW_API CostWatch {
   const std::map<std::uint64_t, SeenCalls>& seen() const noexcept { return seen_; }
 
  private:
-  static constexpr std::uint8_t kMost = 32;
-
   void begin(PendingCall& call, ReadyPlan& plan, CallSlab& calls);
   void end(const PendingCall& call) noexcept;
 

@@ -26,7 +26,7 @@ class DeviceWatch {
   /// Called before the launch of a call on device memory of the ranks `world_ranks`.
   void launching(const PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
                  CallSlab& calls) {
-    if (plan.timed < kMost && timed_ == nullptr) [[unlikely]]
+    if (plan.timed < ReadyPlan::kMostTimed && timed_ == nullptr) [[unlikely]]
       begin(call, plan, world_ranks, after, calls);
   }
   /// Called at the end of every call.
@@ -37,9 +37,6 @@ class DeviceWatch {
   const SeenTimes& times() const noexcept { return times_; }
 
  private:
-  /// As many calls of each plan are timed, at most.
-  static constexpr std::uint8_t kMost = 16;
-
   void begin(const PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
              CallSlab& calls);
   void end(const PendingCall& call) noexcept;

@@ -8,6 +8,9 @@
 namespace sinew::shm {
 namespace {
 
+/// So little is never copied past the caches, nor by the string instruction.
+constexpr std::uint64_t kShortBytes = 512;
+
 bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std::uint64_t b_bytes) noexcept {
   return a != nullptr && b != nullptr && a < b + b_bytes && b < a + a_bytes;
 }
@@ -97,11 +100,15 @@ void Announcer::copy_shown(const PendingCall& call, std::byte* to) const noexcep
 }
 
 void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
+  if (bytes < kShortBytes) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
   const bool on_a_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine == 0;  // not behind an odd number of bytes
   if (bytes >= facts_.stream_from_bytes && on_a_line) {
     stream_copy(to, from, bytes);
     finish_streams();
-  } else if (bytes > 0) {
+  } else {
     sinew::copy_for_others(to, from, bytes, facts_.string_from_bytes);
   }
 }

@@ -231,9 +231,9 @@ void Chunks::fetch(int rank) noexcept {
       const std::uint64_t chunk = base_ + p.fetched;
       const std::uint64_t at =
           results ? result_at(chunk) : stage_at(chunk) + geometry_.stage_offset(rank, members_.rank());
-      std::memcpy(to, bytes_at(*members_[rank].group_state, at), part.bytes);
+      vector_copy(to, bytes_at(*members_[rank].group_state, at), part.bytes);
     } else if (from.mapped) {
-      std::memcpy(to, from.mapped + wanted.offset + part.offset, part.bytes);
+      vector_copy(to, from.mapped + wanted.offset + part.offset, part.bytes);
     } else {
       read_from(rank, to, from.address + wanted.offset + part.offset, part.bytes);
     }

@@ -69,7 +69,7 @@ Seconds step_seconds(const Facts& facts, double bytes) noexcept {
 
 /// Up to the root, where something is reduced, and down again.
 Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const auto bytes = static_cast<double>(contribution_to(desc, 1).shown);
   const Seconds step = step_seconds(facts, bytes);
   const Seconds up =
       desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
@@ -79,12 +79,12 @@ Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) 
 
 /// What tree_seconds is compared with: everybody reads the lines of everybody, or of the root.
 Seconds flat_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  const auto bytes = static_cast<double>(shown_bytes(desc, 1));
+  const auto bytes = static_cast<double>(contribution_to(desc, 1).shown);
   const Seconds each = kPerRank + (desc.collective == Collective::Broadcast ? 0 : bytes / kLinesPerS);
   return step_seconds(facts, bytes) + (ranks - 2) * each;
 }
 
-bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept {
   switch (desc.collective) {
     case Collective::AllReduce:
     case Collective::Broadcast:
@@ -92,7 +92,7 @@ bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
     case Collective::Barrier: break;
     default: return false;
   }
-  if (shown_bytes(desc, ranks) > kLinesBytes) return false;
+  if (shown > kLinesBytes) return false;
   if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
   if (needs_canonical_order(desc, ranks)) return false;                     // another tree
   if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
@@ -113,29 +113,18 @@ bool shows(const CollectiveDesc& desc, int rank) noexcept {
   }
 }
 
-bool shows_blocks_of_others(const CollectiveDesc& desc) noexcept {
-  return blocks_of(desc.collective, 2).in > 1 && !(reduces(desc.collective) && desc.op == ReduceOp::PreMulSum);
-}
-
-std::uint64_t contributed_bytes(const CollectiveDesc& desc, int ranks) noexcept {
-  if (desc.collective == Collective::Barrier) return 0;
-  return desc.count * size_of(desc.dtype) * blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
-}
-
-std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept {
-  const std::uint64_t own = shows_blocks_of_others(desc) ? desc.count * size_of(desc.dtype) : 0;
-  return contributed_bytes(desc, ranks) - own;
-}
-
 bool reads_directly(const Facts& facts, Collective collective, std::uint64_t whole, std::uint64_t block) noexcept {
   const bool exchanges = collective == Collective::AllGather || collective == Collective::AllToAll;
   return of_family(facts.read_in_place, collective).contain(exchanges ? block : whole);
 }
 
 Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
+  return protocol_of(desc, ranks, facts, contribution_to(desc, ranks).shown);
+}
+
+Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept {
   if (is_v_form(desc.collective)) return Protocol::Parts;
-  const std::uint64_t shown = shown_bytes(desc, ranks);
-  if (ranks > 2 && takes_tree(desc, ranks, facts)) return Protocol::Tree;
+  if (ranks > 2 && takes_tree(desc, ranks, facts, shown)) return Protocol::Tree;
   if (shown <= kInlineBytes) return Protocol::Inline;
   if (shown <= kLinesBytes) return Protocol::Lines;
   if (is_from_root(desc.collective))
@@ -146,10 +135,11 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) 
 }
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  if (ranks > 2 && takes_tree(desc, ranks, facts)) return tree_seconds(desc, ranks, facts);
+  const std::uint64_t shown = contribution_to(desc, ranks).shown;
+  if (ranks > 2 && takes_tree(desc, ranks, facts, shown)) return tree_seconds(desc, ranks, facts);
   const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
   const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
-  const bool runs_ahead = is_from_root(desc.collective) && shown_bytes(desc, ranks) <= kSlotMostBytes;
+  const bool runs_ahead = is_from_root(desc.collective) && shown <= kSlotMostBytes;
   const Seconds moving = interpolate(facts, moved_bytes(desc, ranks));
   const Seconds call = facts.knot_seconds[0];
   return waiting + turns * (runs_ahead ? kCallAhead * call + kOneWay * (moving - call) : moving);
@@ -165,7 +155,7 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
     case Protocol::Chunks: break;
   }
   const bool in_place =
-      reads_directly(facts, desc.collective, contributed_bytes(desc, ranks), desc.count * size_of(desc.dtype));
+      reads_directly(facts, desc.collective, contribution_to(desc, ranks).given, desc.count * size_of(desc.dtype));
   return fmt::format("{} chunks, {}", format_bytes(of_family(facts.chunk_bytes, desc.collective)),
                      in_place ? "read in place" : "staged");
 }

@@ -101,18 +101,28 @@ struct Facts {
 /// True if other ranks read from this rank. That is the root of a broadcast, and all other ranks of a gather. An input
 /// that is multiplied first is shown, too, and its owner reads it there.
 bool shows(const CollectiveDesc& desc, int rank) noexcept;
-/// True if each rank reads a block of its own from every rank, and no rank copies its own block for the others. An
-/// input that is multiplied first is copied whole.
-bool shows_blocks_of_others(const CollectiveDesc& desc) noexcept;
-/// The bytes of a rank's contribution, which the others read where it lies or as it is shown to them.
-std::uint64_t contributed_bytes(const CollectiveDesc& desc, int ranks) noexcept;
-/// The bytes that a rank copies for the others: its contribution, or the blocks of the other ranks.
-std::uint64_t shown_bytes(const CollectiveDesc& desc, int ranks) noexcept;
+/// The bytes that a rank gives to the others.
+struct Contribution {
+  std::uint64_t given = 0;   ///< the bytes of its input that the others read, where they lie or as they are shown
+  std::uint64_t shown = 0;   ///< the bytes that are copied if they are shown
+  bool blocks = false;       ///< each rank reads a block of its own from every rank
+  bool without_own = false;  ///< then the owner's block is not copied, unless the input is multiplied first
+};
+inline Contribution contribution_to(const CollectiveDesc& desc, int ranks) noexcept {
+  if (desc.collective == Collective::Barrier) return {};
+  const std::uint64_t blocks = blocks_of(desc.collective, static_cast<std::uint64_t>(ranks)).in;
+  const std::uint64_t block = desc.count * size_of(desc.dtype);
+  if (blocks == 1) return {block, block};
+  const bool without_own = !reduces(desc.collective) || desc.op != ReduceOp::PreMulSum;
+  return {block * blocks, block * (without_own ? blocks - 1 : blocks), true, without_own};
+}
 
 /// True if ordinary memory is read through the kernel instead of staged. `whole` is the length of the buffer, and
 /// `block` that of desc.count elements.
 bool reads_directly(const Facts& facts, Collective collective, std::uint64_t whole, std::uint64_t block) noexcept;
 
+/// `shown`: Contribution::shown.
+Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept;
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);

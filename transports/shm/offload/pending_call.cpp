@@ -57,26 +57,32 @@ void combine(const PendingCall& call, std::byte* out, const void* const* sources
 void finish_at_once(const PendingCall& call, const void* const* shown, int rank, int ranks) noexcept {
   const std::uint64_t n = call.bytes;
   const std::uint64_t own = static_cast<std::uint64_t>(rank) * n;
+  const auto take = [&](int from, std::byte* to) {
+    if (from == rank) return copy_unless_there(to, shown[from], n);
+    if (n > 0) vector_copy(to, static_cast<const std::byte*>(shown[from]), n);
+  };
   switch (call.collective) {
     case Collective::AllReduce:
     case Collective::ReduceScatter: return combine(call, call.out, shown, ranks, n);
     case Collective::Reduce:
       if (rank == call.root) combine(call, call.out, shown, ranks, n);
       return;
-    case Collective::Broadcast: return copy_unless_there(call.out, shown[call.root], call.out ? n : 0);
+    case Collective::Broadcast:
+      if (call.out != nullptr) take(call.root, call.out);
+      return;
     case Collective::Gather:
       if (rank != call.root) return;
       [[fallthrough]];
     case Collective::AllGather:
-      copy_unless_there(call.out + own, shown[rank], n);  // first: `in` may be where another block goes
+      take(rank, call.out + own);  // first: `in` may be where another block goes
       for (int r = 0; r < ranks; ++r) {
-        if (r != rank) copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, shown[r], n);
+        if (r != rank) take(r, call.out + static_cast<std::uint64_t>(r) * n);
       }
       return;
     case Collective::AllToAll:
-      for (int r = 0; r < ranks; ++r) copy_unless_there(call.out + static_cast<std::uint64_t>(r) * n, shown[r], n);
+      for (int r = 0; r < ranks; ++r) take(r, call.out + static_cast<std::uint64_t>(r) * n);
       return;
-    case Collective::Scatter: return copy_unless_there(call.out, shown[call.root], n);
+    case Collective::Scatter: return take(call.root, call.out);
     default: return;  // a barrier
   }
 }
