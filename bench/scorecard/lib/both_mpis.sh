@@ -1,4 +1,4 @@
-# Collectives over shared memory, 2 ranks, side by side with Open MPI and with MPICH in the same processes. Sourced after
+# Collectives over shared memory, 2 ranks, side by side with Debian's Open MPI and MPICH in the same processes. Sourced after
 # row.sh and versus.sh.
 
 # rows NAME EVERYWHERE MEAN COLLECTIVE [options]: two rows, worst size and geometric mean, of the slower comparison;

@@ -2,12 +2,16 @@
 runs=5
 least_bytes=8  # sizes below count for nothing
 
-# versus MPI FILE FIRST LAST RANKS COLLECTIVE [options]: adds the lines of one sweep that no neighbour disturbed; MPI is
-# open_mpi or mpich, the launcher whose library the ranks compare with
+# versus MPI FILE FIRST LAST RANKS COLLECTIVE [options]: adds the lines of one sweep that no neighbour disturbed. MPI is open_mpi or
+# mpich, the launcher whose library the ranks compare with, or peer_NAME, an MPI of ./run peers (strongest.sh).
 versus() {
   local mpi=$1 file=$2 first=$3 last=$4 ranks=$5
   shift 5
-  "$mpi" -n "$ranks" "$bin/sinew-bench" "$@" -b "$first" -e "$last" -f 2 --peer mpi --json "$scratch/run" >&2
+  local -a sweep=("$bin/sinew-bench" "$@" -b "$first" -e "$last" -f 2 --json "$scratch/run")
+  case $mpi in
+    peer_*) with_peer "${mpi#peer_}" "$ranks" "${sweep[@]}" --peer "$(peer_folder "${mpi#peer_}")" >&2 ;;
+    *) "$mpi" -n "$ranks" "${sweep[@]}" --peer mpi >&2 ;;
+  esac
   jq -c 'select(.noisy | not)' "$scratch/run" >>"$file"
 }
 
