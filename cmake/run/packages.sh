@@ -4,6 +4,9 @@ packages_of() {
   awk -v groups=" $* " '!/^#/ && NF >= 2 && index(groups, " " $1 " ") { print $2 }' cmake/packages.txt | sort -u
 }
 
+# python_packages GROUP: as pip wants them, with versions
+python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
+
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 # need_packages GROUP..

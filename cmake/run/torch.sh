@@ -2,8 +2,6 @@
 # strategies beside Gloo, the faults that users report against CPU backends, the examples, and ranks that are killed.
 # ./run exhaustive adds more ranks, and packages that people use on top of PyTorch.
 
-python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
-
 torch_imports() { (cd build/torch && bin/python -c 'import torch.testing._internal.common_distributed, expecttest, hypothesis' >import.log 2>&1); }
 
 # The environment build/torch, with torch. No GPU is used, but torch's wheel needs CUDA's libraries.
