@@ -29,3 +29,10 @@ cost_row all_reduce hierarchical ring double_binary_tree
 cost_row all_gather hierarchical ring
 cost_row reduce_scatter hierarchical ring
 cost_row all_to_all hierarchical pairwise direct
+
+# All candidates for one call, by as many threads as sinew-sim takes.
+/usr/bin/time -f '%e %M' -o "$scratch/took" "$bin/sinew-sim" all_reduce 64MiB --cluster dgx-h100x12500 --json >"$scratch/all"
+read -r seconds kib <"$scratch/took"
+row sim_all_candidates "sinew-sim all_reduce 64MiB --cluster dgx-h100x12500, all candidates: seconds and MiB" "<= 20 s, <= 2048 MiB" \
+  "$seconds s, $((kib / 1024)) MiB, $(jq '[.algorithms[] | select(.time_us > 0)] | length' "$scratch/all") simulated" \
+  "$(jq -n "$seconds <= 20 and $kib <= 2097152 and $(jq '[.algorithms[] | select(.time_us > 0)] | length >= 9' "$scratch/all")")"

@@ -13,8 +13,19 @@ ProgramBuilder::ProgramBuilder(const CollectiveDesc& desc, int rank, int ranks, 
       average_(reduces(desc.collective) && desc.op == ReduceOp::Average),
       program_(frame(desc, rank, ranks, in_place, chunks)),
       cells_(desc.collective, program_),
-      sent_(static_cast<std::size_t>(ranks)),
-      received_(static_cast<std::size_t>(ranks)) {}
+      sent_(ranks),
+      received_(ranks) {}
+
+std::uint32_t& ProgramBuilder::MessageCounts::with(int peer) {
+  if (all_.empty()) {
+    const auto known = std::ranges::find(few_, peer, &Count::peer);
+    if (known != few_.end()) return known->messages;
+    if (few_.size() < kFew) return few_.emplace_back(Count{.peer = peer}).messages;
+    all_.resize(static_cast<std::size_t>(ranks_));
+    for (const Count& c : few_) all_[static_cast<std::size_t>(c.peer)] = c.messages;
+  }
+  return all_[static_cast<std::size_t>(peer)];
+}
 
 Slice ProgramBuilder::scratch(std::uint32_t chunk_class) {
   program_.scratch_class.push_back(chunk_class);
@@ -69,19 +80,14 @@ void ProgramBuilder::reduce(Slice dst, Slice a, Slice b, Sum sum) {
 
 void ProgramBuilder::turn() { last_turn_ = std::exchange(this_turn_, {}); }
 
-void ProgramBuilder::message(Op op, ElementMap map, Slice a, Slice dst, int peer, std::vector<std::uint32_t>& numbers) {
+void ProgramBuilder::message(Op op, ElementMap map, Slice a, Slice dst, int peer, MessageCounts& numbers) {
   assert(peer >= 0 && peer < program_.ranks && peer != program_.rank);
   this_turn_.push_back(static_cast<std::uint32_t>(program_.steps.size()));
   const DepRange after{static_cast<std::uint32_t>(program_.dependencies.size()),
                        static_cast<std::uint32_t>(last_turn_.size())};
   program_.dependencies.insert(program_.dependencies.end(), last_turn_.begin(), last_turn_.end());
-  program_.steps.push_back({.op = op,
-                            .map = map,
-                            .a = a,
-                            .dst = dst,
-                            .peer = peer,
-                            .match = numbers[static_cast<std::size_t>(peer)]++,
-                            .deps = after});
+  program_.steps.push_back(
+      {.op = op, .map = map, .a = a, .dst = dst, .peer = peer, .match = numbers.with(peer)++, .deps = after});
 }
 
 Program ProgramBuilder::build() {

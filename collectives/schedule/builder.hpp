@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -58,19 +59,37 @@ class SINEW_API ProgramBuilder {
   Program build();
 
  private:
+  /// The messages so far with each peer. Most programs have a few peers, however many ranks there are.
+  class MessageCounts {
+   public:
+    explicit MessageCounts(int ranks) noexcept : ranks_(ranks) {}
+    std::uint32_t& with(int peer);
+
+   private:
+    struct Count {
+      int peer = 0;
+      std::uint32_t messages = 0;
+    };
+    static constexpr std::size_t kFew = 48;
+
+    int ranks_;
+    std::vector<Count> few_;
+    std::vector<std::uint32_t> all_;  // by peer, once there are more than a few
+  };
+
   static Slice slice(Space space, int first, int count) {
     return {space, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(count)};
   }
   std::uint32_t class_of(Slice chunk) const;
   ElementMap map_of(Sum sum) const noexcept;
-  void message(Op op, ElementMap map, Slice a, Slice dst, int peer, std::vector<std::uint32_t>& numbers);
+  void message(Op op, ElementMap map, Slice a, Slice dst, int peer, MessageCounts& numbers);
 
   Collective collective_;
   bool average_;
   Program program_;
   Cells cells_;
-  std::vector<std::uint32_t> sent_;  ///< messages so far, by peer
-  std::vector<std::uint32_t> received_;
+  MessageCounts sent_;
+  MessageCounts received_;
   std::vector<std::uint32_t> last_turn_;  ///< steps that the messages of this turn wait for
   std::vector<std::uint32_t> this_turn_;
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <sinew/collectives/schedule/chunk_table.hpp>
 #include <sinew/collectives/selection/selector.hpp>
 #include <sinew/collectives/simulator/cast.hpp>
+#include <sinew/collectives/simulator/kinds.hpp>
 #include <sinew/collectives/simulator/likeness.hpp>
 #include <sinew/collectives/simulator/network_costs.hpp>
 #include <sinew/core/error.hpp>
@@ -59,7 +61,30 @@ class Casting {
         if (s.alike() > 1 && is_short(s, most) && holds(s, Likeness::InAnyOrder)) return {s, false};
       }
     }
+    if (recipe_.hierarchical() == nullptr && network_.ranks_on.empty() &&
+        network_.ranks() >= options_.fewest_for_kinds) {
+      if (steps_by_sample() > 2 * options_.most_steps) refuse(network_.ranks());
+      const auto most = static_cast<std::size_t>(network_.ranks() / 2);
+      if (auto by = find_kinds([this](int rank) -> const Program& { return program(rank); }, desc_, network_, most))
+        return {Symmetry(network_, std::make_shared<const Kinds>(std::move(*by))), true};
+    }
     return {none, true};
+  }
+
+  /// Estimates held_steps() of all ranks together from a few of them.
+  std::uint64_t steps_by_sample() const {
+    constexpr int kSamples = 64;
+    std::uint64_t steps = 0;
+    for (int i = 0; i < kSamples; ++i)
+      steps += held_steps(build(static_cast<int>(static_cast<std::int64_t>(network_.ranks()) * i / kSamples)));
+    return steps * static_cast<std::uint64_t>(network_.ranks()) / kSamples;
+  }
+
+  [[noreturn]] void refuse(int programs) const {
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} by {} on {}: too few ranks behave alike; {} programs take the memory of more than {} "
+                            "steps",
+                            desc_.to_string(), recipe_.name(), network_.name, programs, options_.most_steps));
   }
 
   bool can_be_composed(const Symmetry& s) const {
@@ -95,13 +120,7 @@ class Casting {
       steps += held_steps(programs.back());
       if (finds_scratch)
         segmentation.scratch_bytes = std::max(segmentation.scratch_bytes, scratch_bytes(programs.back()));
-      if (steps > options_.most_steps) {
-        throw Error(
-            Code::InvalidArgument,
-            fmt::format("{} by {} on {}: too few ranks behave alike; {} programs take the memory of more than {} "
-                        "steps",
-                        desc_.to_string(), recipe_.name(), network_.name, s.kinds(), options_.most_steps));
-      }
+      if (steps > options_.most_steps) refuse(s.kinds());
     }
     programs_.clear();
     std::vector<std::unique_ptr<Executable>> code;

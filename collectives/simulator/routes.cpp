@@ -74,7 +74,7 @@ Routes::Way Routes::find(int from, int to) {
     const LinkRate& rate = network_.rate(link.tier);
     way.latency += part * rate.latency_s;
     if (rate.bytes_per_s == 0) return;
-    uses.push_back({id_of(symmetry_.first_like(link)), symmetry_.alike() * part / symmetry_.links_like(link)});
+    uses.push_back({id_of(symmetry_.first_like(link)), symmetry_.alike_to(from) * part / symmetry_.links_like(link)});
     if (may_limit(link.tier)) that_may_limit.push_back(uses.back());
   };
   for (const NetworkLink& link : network_.route(from, to)) {

@@ -33,6 +33,7 @@ struct MeetingHash {
 std::uint32_t segments_to_run(const Cast& cast, const SimulationOptions& options) {
   std::uint64_t steps = 1;
   for (const auto& code : cast.code) steps += code->program.steps.size();
+  if (cast.symmetry.by() != nullptr) steps = 1 + cast.symmetry.by()->steps;  // as many segments as for all ranks
   const Executable& one = *cast.code.front();
   const std::uint64_t most = options.most_executed / steps;
   if (most >= one.segments) return one.segments;
@@ -105,6 +106,23 @@ void ScheduleRun::add_deeds(std::uint32_t kind) {
 
 void ScheduleRun::find_partners() {
   const Symmetry& symmetry = cast_.symmetry;
+  if (const Kinds* by = symmetry.by()) {
+    for (std::uint32_t kind = 0; kind < ranks_.size(); ++kind) {
+      const std::vector<Step>& steps = ranks_[kind].code->program.steps;
+      for (std::uint32_t s = 0; s < steps.size(); ++s) {
+        if (steps[s].op != Op::Send && steps[s].op != Op::Recv) continue;
+        const Kinds::Partner partner = by->partners[kind][s];
+        Deed& deed = deeds_[ranks_[kind].first_deed + s];
+        deed.partner = ranks_[partner.kind].first_deed + partner.step;
+        deed.partner_kind = partner.kind;
+        if (steps[s].op == Op::Send) deed.way = routes_.way(static_cast<int>(kind), steps[s].peer);
+      }
+    }
+    for (Deed& deed : deeds_) {
+      if (deed.op == Op::Recv) deed.way = deeds_[deed.partner].way;
+    }
+    return;
+  }
   struct End {
     std::uint32_t kind, deed;
   };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -26,6 +27,15 @@ Symmetry::Symmetry(const Network& network, Shift blocks, int hosts_per_block, Sh
       alike_(shifts_of_blocks_ * shifts_of_places_),
       leaves_per_block_(hosts_per_block % network.hosts_per_leaf == 0 ? hosts_per_block / network.hosts_per_leaf : 0),
       exact_(finds_same_links()) {}
+
+Symmetry::Symmetry(const Network& network, std::shared_ptr<const Kinds> by) : Symmetry(none(network)) {
+  by_ = std::move(by);
+  alike_ = network.ranks() / kinds();
+}
+
+int Symmetry::alike_to(int rank) const noexcept {
+  return by_ ? by_->size[static_cast<std::size_t>(kind_of(rank))] : alike_;
+}
 
 bool Symmetry::finds_same_links() const noexcept {
   if (!leaves_shift() || network_->count(Tier::LeafUp) == 1) return true;
@@ -59,17 +69,21 @@ std::vector<Symmetry> Symmetry::all_of(const Network& network) {
 }
 
 std::string Symmetry::describe() const {
+  if (by_)
+    return fmt::format("{} of {} ranks simulated, each for all that behave as it does", kinds(), network_->ranks());
   if (alike_ == 1) return "every rank simulated";
   return fmt::format("{} of {} ranks simulated, each for {} that behave alike", kinds(), network_->ranks(), alike_);
 }
 
 int Symmetry::first_of(int kind) const noexcept {
+  if (by_) return by_->first[static_cast<std::size_t>(kind)];
   if (alike_ == 1) return kind;
   const int places = network_->ranks_per_host / shifts_of_places_;
   return kind / places * network_->ranks_per_host + kind % places;
 }
 
 int Symmetry::kind_of(int rank) const noexcept {
+  if (by_) return by_->of_rank[static_cast<std::size_t>(rank)];
   if (alike_ == 1) return rank;
   const int host = network_->host_of(rank), place = network_->place_of(rank);
   const int places = network_->ranks_per_host / shifts_of_places_;
@@ -129,7 +143,10 @@ bool Symmetry::leaves_shift() const noexcept {
 }
 
 NetworkLink Symmetry::first_like(const NetworkLink& link) const noexcept {
-  const auto host = [&](int h) { return blocks_ == Shift::None ? h : h % hosts_per_block_; };
+  const auto host = [&](int h) {
+    if (by_) return by_->first_host[static_cast<std::size_t>(by_->of_host[static_cast<std::size_t>(h)])];
+    return blocks_ == Shift::None ? h : h % hosts_per_block_;
+  };
   switch (link.tier) {
     case Tier::RankOut:
     case Tier::RankIn:
@@ -138,6 +155,7 @@ NetworkLink Symmetry::first_like(const NetworkLink& link) const noexcept {
     case Tier::Memory: return {link.tier, host(link.index)};
     case Tier::NicOut:
     case Tier::NicIn: {
+      if (by_ && network_->nic_for_each_rank()) return {link.tier, first_of(kind_of(link.index))};
       const int nics = network_->nics_per_host, nic = link.index % nics;
       return {link.tier, host(link.index / nics) * nics + (places_ == Shift::None ? nic : 0)};
     }
@@ -151,6 +169,23 @@ NetworkLink Symmetry::first_like(const NetworkLink& link) const noexcept {
 }
 
 int Symmetry::links_like(const NetworkLink& link) const noexcept {
+  if (by_) {
+    const auto hosts_like = [&](int h) {
+      return by_->hosts[static_cast<std::size_t>(by_->of_host[static_cast<std::size_t>(h)])];
+    };
+    switch (link.tier) {
+      case Tier::RankOut:
+      case Tier::RankIn:
+      case Tier::PciOut:
+      case Tier::PciIn: return alike_to(link.index);
+      case Tier::Memory: return hosts_like(link.index);
+      case Tier::NicOut:
+      case Tier::NicIn:
+        return network_->nic_for_each_rank() ? alike_to(link.index) : hosts_like(link.index / network_->nics_per_host);
+      case Tier::LeafUp:
+      case Tier::LeafDown: return 1;
+    }
+  }
   switch (link.tier) {
     case Tier::RankOut:
     case Tier::RankIn:

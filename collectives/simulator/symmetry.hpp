@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <sinew/collectives/simulator/kinds.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/topology/network.hpp>
 
@@ -20,6 +22,8 @@ class SINEW_API Symmetry {
  public:
   /// Shape: `hosts_per_block` divides the hosts; what flips is a power of two of them.
   Symmetry(const Network& network, Shift blocks, int hosts_per_block, Shift places);
+  /// Ranks are alike by the partition, which is exact.
+  Symmetry(const Network& network, std::shared_ptr<const Kinds> by);
   static Symmetry none(const Network& network) { return {network, Shift::None, network.hosts, Shift::None}; }
   /// All that a network of this form admits, the fewest kinds first, and last none(); that alone of unequal hosts.
   static std::vector<Symmetry> all_of(const Network& network);
@@ -27,9 +31,13 @@ class SINEW_API Symmetry {
   /// Whether ranks of a kind find the same links everywhere. Otherwise (a fat tree shifted by less than a leaf, rails
   /// that ranks share) some of those that send as far cross the spine and some do not.
   bool exact() const noexcept { return exact_; }
-  /// Ranks that behave alike.
+  /// Ranks that behave alike; by a partition, the mean.
   int alike() const noexcept { return alike_; }
-  int kinds() const noexcept { return network_->ranks() / alike_; }
+  /// The ranks that behave as this one.
+  int alike_to(int rank) const noexcept;
+  int kinds() const noexcept { return by_ ? static_cast<int>(by_->first.size()) : network_->ranks() / alike_; }
+  /// Null: ranks are alike by shifts.
+  const Kinds* by() const noexcept { return by_.get(); }
   /// "8 of 100000 ranks simulated, each for 12500 that behave alike"
   std::string describe() const;
 
@@ -55,6 +63,7 @@ class SINEW_API Symmetry {
   bool finds_same_links() const noexcept;
 
   const Network* network_;
+  std::shared_ptr<const Kinds> by_{};
   Shift blocks_;
   int hosts_per_block_;
   Shift places_;

@@ -1,15 +1,21 @@
 #include "ways.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <mutex>
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sinew/collectives/algorithms/algorithm.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/host/cpu.hpp>
 
 namespace sinew::tools {
 namespace {
@@ -64,6 +70,11 @@ std::vector<SimulatedWay> candidates(const CollectiveDesc& desc, const Network& 
   return found;
 }
 
+/// Fewer ranks are simulated sooner than threads pay.
+constexpr int kManyRanks = 4096;  // not a page
+/// Each holds one simulation, which takes up to half a GiB.
+constexpr int kMostThreads = 4;
+
 }  // namespace
 
 std::string full_name(const SimulatedWay& way) {
@@ -79,15 +90,28 @@ std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Networ
                                         const std::function<void(const std::string&)>& begins,
                                         const SimulationOptions& options) {
   std::vector<SimulatedWay> ways = candidates(desc, network, algorithm);
-  for (SimulatedWay& way : ways) {
-    if (!way.recipe) continue;
-    begins(full_name(way));
-    try {
-      way.forecast = simulate(*way.recipe, desc, network, options);
-    } catch (const Error& e) {
-      way.rejected = e.what();
+  std::atomic<std::size_t> next = 0;
+  std::mutex telling;
+  const auto simulate_some = [&] {
+    for (std::size_t i = next++; i < ways.size(); i = next++) {
+      SimulatedWay& way = ways[i];
+      if (!way.recipe) continue;
+      {
+        const std::scoped_lock lock(telling);
+        begins(full_name(way));
+      }
+      try {
+        way.forecast = simulate(*way.recipe, desc, network, options);
+      } catch (const Error& e) {
+        way.rejected = e.what();
+      }
     }
-  }
+  };
+  const int threads = network.ranks() < kManyRanks ? 1 : std::min(kMostThreads, usable_cores());
+  std::vector<std::future<void>> others;
+  for (int t = 1; t < threads; ++t) others.push_back(std::async(std::launch::async, simulate_some));
+  simulate_some();
+  for (std::future<void>& other : others) other.get();
   std::ranges::stable_sort(ways, std::less<>(),
                            [](const SimulatedWay& w) { return std::tuple(!w.rejected.empty(), w.forecast.seconds); });
   return ways;

@@ -28,7 +28,8 @@ std::string full_name(const SimulatedWay& way);
 std::string short_name(const SimulatedWay& way);
 
 /// Simulates every algorithm, or those of one name. The fastest comes first, rejected candidates last. `begins` is
-/// called with the name of each before it is simulated.
+/// called with the name of each before it is simulated. For a large cluster up to four threads simulate, and `begins`
+/// is called by one of them at a time.
 /// Errors: Error{InvalidArgument} that lists the known names.
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
                                         const std::string& algorithm,
