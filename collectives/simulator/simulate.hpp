@@ -24,7 +24,7 @@ struct SimulationOptions {
   std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
   int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks
   std::uint64_t most_executed = 4'000'000;  ///< steps times segments; of more segments only some are simulated
-  int fewest_for_kinds = 4096;              ///< ranks; among fewer no kinds are looked for in all programs (kinds.hpp)
+  int fewest_for_kinds = 4096;              ///< ranks, not a page; among fewer no kinds are looked for (kinds.hpp)
 };
 
 /// Runs the programs that a recipe builds on a clock, segment by segment and as deep as the executor does.
