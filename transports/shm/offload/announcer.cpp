@@ -62,11 +62,11 @@ void Announcer::announce(PendingCall& call) noexcept {
   slot.line.done =
       static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
   // Where there is a root, those who only give are ahead of those who take, and nobody waits for their lines.
-  const bool demoted =
-      call.protocol <= Protocol::Lines && call.shown <= facts_.demoted_bytes && !has_root(call.collective);
+  const bool demoted = facts_.demoted_bytes > 0 && call.protocol <= Protocol::Lines &&
+                       call.shown <= facts_.demoted_bytes && !has_root(call.collective);
   if (demoted && call.protocol == Protocol::Lines) demote_lines(slot.payload.data(), call.shown);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
-  if (demoted && facts_.demoted_bytes > 0) demote_lines(&slot.line, sizeof slot.line);
+  if (demoted) demote_lines(&slot.line, sizeof slot.line);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
 }
@@ -93,7 +93,13 @@ void Announcer::show(PendingCall& call, Slot& slot) noexcept {
 void Announcer::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
   if (call.shown == 0) return;
   if (call.scales_inputs()) return call.scaler(to, call.in, call.shown);
-  if (!call.without_own) return copy_for_others(to, call.in, call.shown);
+  if (call.without_own) return copy_blocks(call, to);
+  if (call.shown >= kShortBytes) return copy_for_others(to, call.in, call.shown);
+  std::memcpy(to, call.in, call.shown);
+}
+
+/// All blocks but this rank's.
+void Announcer::copy_blocks(const PendingCall& call, std::byte* to) const noexcept {
   const std::uint64_t before = static_cast<std::uint64_t>(members_.rank()) * call.bytes;
   copy_for_others(to, call.in, before);
   copy_for_others(to + before, call.in + before + call.bytes, call.shown - before);

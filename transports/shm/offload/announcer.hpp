@@ -36,6 +36,7 @@ class Announcer {
   void show_chunks(PendingCall& call, Slot& slot) noexcept;
   void show_parts(PendingCall& call, Slot& slot) noexcept;
   void copy_shown(const PendingCall& call, std::byte* to) const noexcept;
+  void copy_blocks(const PendingCall& call, std::byte* to) const noexcept;
   void copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept;
   std::uint64_t staged_bytes(const PendingCall& call) noexcept;
   std::byte* take_stage(std::uint64_t bytes, std::uint64_t sequence) noexcept;
