@@ -77,6 +77,25 @@ TEST_P(RefusedCall, EndsTheJobWithItsName_WhereItIsMemfdCreate) {
   }
 }
 
+/// The plan says what is lost, whoever refuses.
+TEST_P(RefusedCall, StandsInThePlan_WhereOrdinaryMemoryIsNotReadable) {
+  for (const bool of_one : {false, true}) {
+    Strings all{"timeout", "60"};
+    const Strings refusing{REFUSING, GetParam(), "process_vm_readv"};
+    if (!of_one) all.insert(all.end(), refusing.begin(), refusing.end());
+    all.insert(all.end(), {SINEW_RUN, "--no-prefix", "-n", "2"});
+    if (of_one) all.insert(all.end(), refusing.begin(), refusing.end());
+    all.insert(all.end(), {SINEW_INFO, "plan", "all_gather", "8MiB"});
+    Strings environment{"SINEW_TRANSPORTS=shm"};
+    if (of_one) environment.emplace_back("REFUSED_RANK=1");
+    const Outcome o = run_program(all, environment);
+    if (o.exit_code == kNoFilter) GTEST_SKIP() << o.out;
+    EXPECT_EQ(o.exit_code, 0) << o.err;
+    EXPECT_THAT(o.out, HasSubstr("staged, as ordinary memory cannot be read in place: rank "));
+    EXPECT_THAT(o.out, HasSubstr("process_vm_readv from process "));
+  }
+}
+
 TEST(AllowedCalls, SayNothingOfRefusals) {
   const Outcome o = checked_job({}, {});
   EXPECT_EQ(o.exit_code, 0) << o.err;

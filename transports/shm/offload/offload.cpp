@@ -59,7 +59,12 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
 Seconds ShmOffload::predict(const CollectiveDesc& desc) const { return shm::predict(desc, members_.count(), facts_); }
 
 std::string ShmOffload::describe(const CollectiveDesc& desc) const {
-  return shm::describe(desc, members_.count(), facts_);
+  if (members_.direct() || protocol_of(desc, members_.count(), facts_) != Protocol::Chunks)
+    return shm::describe(desc, members_.count(), facts_);
+  Facts staged = facts_;
+  staged.read_in_place = {};
+  return fmt::format("{}, as ordinary memory cannot be read in place: {}",
+                     shm::describe(desc, members_.count(), staged), members_.why_not_direct());
 }
 
 std::size_t ShmOffload::memory_bytes() const noexcept {
