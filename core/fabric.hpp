@@ -107,8 +107,8 @@ class Fabric {
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
   /// True if `facts` may still be used. An earlier measure() returned them, perhaps in another release of sinew.
   virtual bool accepts(const Bytes& /*facts*/) const { return true; }
-  /// Returns how far repetitions of the same measurement lay apart when measure() found these facts: 0.1 is 10 %.
-  virtual double spread_of(const Bytes& /*facts*/) const { return 0; }
+  /// Says in words why the facts that measure() has returned are doubtful. Empty: they are not.
+  virtual std::string doubt_in(const Bytes& /*facts*/) const { return {}; }
   /// Allocates memory that peers of this host read without copies. Returns nullopt if the module has no such memory.
   /// `huge` asks for huge pages.
   virtual std::optional<Region> allocate(std::size_t /*bytes*/, bool /*huge*/) { return std::nullopt; }

@@ -173,7 +173,7 @@ MeasuredCosts with(MeasuredCosts known, const MeasuredCosts& found, const HostSc
   for (const auto& [name, bytes] : found.offloads) {
     known.offloads[name] = bytes;
     known.offloads_at_s = now;
-    known.spread = found.spread;
+    known.doubt = found.doubt;
     known.contradicted.clear();
   }
   if (scope.everything) known.unfinished.clear();

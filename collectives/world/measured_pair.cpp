@@ -47,7 +47,7 @@ void measure_offloads(WorldState& world, int peer, Duration budget, MeasuredCost
     Group pair{.rank = exchange.rank, .world_ranks = {std::min(world.rank, peer), std::max(world.rank, peer)}};
     auto found = f.fabric->measure({std::move(pair), exchange, {}}, budget);
     if (!found) continue;
-    costs.spread = std::max(costs.spread, f.fabric->spread_of(*found));
+    if (costs.doubt.empty()) costs.doubt = f.fabric->doubt_in(*found);
     costs.offloads[f.name] = std::move(*found);
   }
 }

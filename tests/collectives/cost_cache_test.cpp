@@ -24,7 +24,7 @@ MeasuredCosts some_costs(double rate) {
   costs.offloads["wire"] = {std::byte{7}, std::byte{255}};
   costs.copy_bytes_per_s = rate;
   costs.unfinished = {"other"};
-  costs.spread = 0.125;
+  costs.doubt = "it was noisy";
   costs.contradicted = "it took longer";
   costs.links_at_s["wire"] = 11111;
   costs.offloads_at_s = 11112;
@@ -46,6 +46,7 @@ TEST(CostCache, GivesBackWhatWasSaved) {
 TEST(Doubts, AreNone_AboutFreshQuietFinishedCosts) {
   MeasuredCosts costs = some_costs(1e9);
   costs.unfinished.clear();
+  costs.doubt.clear();
   costs.contradicted.clear();
   const Doubts none = doubts_about(costs, costs.offloads_at_s + 60);
   EXPECT_EQ(none.text, "");
@@ -57,11 +58,12 @@ TEST(Doubts, NameWhatIsNoisyOldUnfinishedOrContradicted) {
   const std::int64_t soon = 20'000;
   MeasuredCosts costs = some_costs(1e9);
   costs.unfinished.clear();
+  costs.doubt.clear();
   costs.contradicted.clear();
 
   MeasuredCosts noisy = costs;
-  noisy.spread = 0.31;
-  EXPECT_EQ(doubts_about(noisy, soon).text, "repetitions of measurements lay 31 % apart");
+  noisy.doubt = "repetitions lay 31 % apart";
+  EXPECT_EQ(doubts_about(noisy, soon).text, "repetitions lay 31 % apart");
   EXPECT_TRUE(doubts_about(noisy, soon).offloads);
   EXPECT_TRUE(doubts_about(noisy, soon).links.empty());
 

@@ -42,7 +42,7 @@ class ShmFabric final : public Fabric {
     return found ? std::optional(encode(*found)) : std::nullopt;
   }
   bool accepts(const Bytes& facts) const override { return are_facts(facts); }
-  double spread_of(const Bytes& facts) const override { return decode_facts(facts).spread; }
+  std::string doubt_in(const Bytes& facts) const override { return shm::doubt_in(decode_facts(facts)); }
 
   std::optional<Region> allocate(std::size_t bytes, bool huge) override {
     const std::shared_ptr<SharedSegment> segment = host_.shared_segment_owner();

@@ -47,7 +47,7 @@ Json to_json(const MeasuredCosts& costs) {
   return {{"links", links},
           {"offloads", offloads},
           {"unfinished", costs.unfinished},
-          {"spread", costs.spread},
+          {"doubt", costs.doubt},
           {"contradicted", costs.contradicted},
           {"links_at_s", costs.links_at_s},
           {"offloads_at_s", costs.offloads_at_s},
@@ -78,7 +78,7 @@ MeasuredCosts from_json(const Json& json) {
     for (const Json& b : bytes) costs.offloads[name].push_back(static_cast<std::byte>(whole<std::uint8_t>(b)));
   }
   costs.unfinished = json.at("unfinished").get<std::set<std::string>>();
-  costs.spread = amount(json.at("spread"));
+  costs.doubt = json.at("doubt").get<std::string>();
   costs.contradicted = json.at("contradicted").get<std::string>();
   for (const auto& [name, at] : json.at("links_at_s").items()) costs.links_at_s[name] = whole<std::int64_t>(at);
   costs.offloads_at_s = whole<std::int64_t>(json.at("offloads_at_s"));
@@ -163,8 +163,7 @@ Doubts doubts_about(const MeasuredCosts& costs, std::int64_t now_s) {
     found.offloads = true;
     reasons.push_back(std::move(why));
   };
-  if (costs.spread > kMostSpread)
-    doubt_offloads(fmt::format("repetitions of measurements lay {:.0f} % apart", costs.spread * 100));
+  if (!costs.doubt.empty()) doubt_offloads(costs.doubt);
   if (!costs.contradicted.empty()) doubt_offloads(costs.contradicted);
   found.offloads = found.offloads || std::ranges::any_of(costs.unfinished, [&](const std::string& t) {
                      return costs.offloads.contains(t);

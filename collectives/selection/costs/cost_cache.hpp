@@ -22,7 +22,7 @@ struct MeasuredCosts {
   double reduce_bytes_per_s = 0;
   /// Transports that could not be measured in time, as on a busy machine.
   std::set<std::string> unfinished;
-  double spread = 0;  ///< how far repetitions of the measurements of offloads lay apart: 0.1 is 10 %
+  std::string doubt;  ///< of an offload about its facts (Fabric::doubt_in); empty: there is none
   /// Says in words that a job's calls took far longer or shorter than these costs predict. Empty: they did not.
   std::string contradicted;
   // Seconds since the epoch.
@@ -37,8 +37,7 @@ struct Doubts {
   std::set<std::string> links;  ///< the costs of these links
   std::string text;             ///< the reasons; empty: there are no doubts
 };
-/// Repetitions that lie further apart are too noisy to choose by, and costs that are older may be of another machine.
-inline constexpr double kMostSpread = 0.2;
+/// Costs that are older may be of another machine.
 inline constexpr std::int64_t kOldAfterSeconds = 14 * 24 * 3600;
 SINEW_API Doubts doubts_about(const MeasuredCosts& costs, std::int64_t now_s);
 

@@ -24,6 +24,9 @@ constexpr Seconds kPerRank = 60e-9;
 /// Its payload behind it, while it is in the other core's cache.
 constexpr double kLinesPerS = 8e9;
 
+/// Repetitions that lie further apart are too noisy to choose by.
+constexpr double kMostSpread = 0.2;
+
 /// Bytes that one rank reads from others, by the cheapest way there is.
 double moved_bytes(const CollectiveDesc& desc, int ranks) noexcept {
   const auto n = static_cast<double>(desc.count * size_of(desc.dtype));
@@ -158,6 +161,12 @@ std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) 
       reads_directly(facts, desc.collective, contribution_to(desc, ranks).given, desc.count * size_of(desc.dtype));
   return fmt::format("{} chunks, {}", format_bytes(of_family(facts.chunk_bytes, desc.collective)),
                      in_place ? "read in place" : "staged");
+}
+
+std::string doubt_in(const Facts& facts) {
+  if (facts.disturbed != 0) return "other programs had the cores while shared memory was measured";
+  if (facts.spread <= kMostSpread) return {};
+  return fmt::format("repetitions of measurements of shared memory lay {:.0f} % apart", facts.spread * 100);
 }
 
 std::string to_string(const Facts& facts) {

@@ -74,7 +74,8 @@ constexpr const T& of_family(const std::array<T, kFamilies>& all, Collective c) 
 /// Units: bytes and seconds.
 struct Facts {
   std::uint32_t version = 6;
-  std::uint32_t cores = 1;  ///< cores that the ranks of this host may use; set when a group is made
+  std::uint32_t disturbed = 0;  ///< 1: other programs had the cores while this was measured
+  std::uint32_t cores = 1;      ///< cores that the ranks of this host may use; set when a group is made
   /// By Family: the most bytes that a rank shows with Protocol::Slot on 2 ranks. A Sum has fewer on more ranks. A Root
   /// shows as many as a slot takes.
   std::array<std::uint64_t, kFamilies> slot_bytes = all_families(64 << 10);
@@ -126,6 +127,8 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, 
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
+/// Says why measured facts are doubtful; empty: they are not.
+std::string doubt_in(const Facts& facts);
 /// All choices, in a line.
 SINEW_API std::string to_string(const Facts& facts);
 
