@@ -94,8 +94,9 @@ class SINEW_API World {
   std::string devices() const;
   /// The facts that the selector uses, as text, with the source of each number.
   std::string facts() const;
-  /// Where the costs come from by which calls are planned, and what is doubtful in them: "measured on this machine
-  /// (FILE), in doubt: other programs had the cores while shared memory was measured". The last line of Plan::explain() says the same.
+  /// Where the costs come from by which calls are planned, and what is doubtful in them, such as "measured on this
+  /// machine (FILE), in doubt: other programs had the cores while shared memory was measured". The last line of
+  /// Plan::explain() says the same.
   std::string costs() const;
   /// The bytes of messages that this rank has posted so far for each rank. They include measurements at start-up, but
   /// not the data of offloads. Empty without WorldOptions::count_sent.

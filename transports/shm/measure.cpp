@@ -54,7 +54,8 @@ class Measurement {
         out_(kMostBytes / sizeof(float)) {}
 
   /// Measures until other processes have not disturbed a measurement. If the budget ends first, returns the disturbed
-  /// one, which is marked. It is better than the defaults, as ways are compared in turns. nullopt: none came to its end.
+  /// one, which is marked. It is better than the defaults, as ways are compared in turns. nullopt: none came to its
+  /// end.
   std::optional<Facts> choose() {
     std::optional<Facts> found;
     while (true) {
