@@ -56,7 +56,7 @@ inline const void* Announcer::shown_by(const PendingCall& call, int rank) const 
   const int me = members_.rank();
   const Slot& slot = members_.slot_of(rank, call.sequence);
   const std::uint64_t at = call.blocks ? static_cast<std::uint64_t>(me) * call.bytes : 0;
-  if (rank == me && !call.scales_inputs()) return call.in + at;
+  if (rank == me && !call.scales_inputs()) return call.in == nullptr ? nullptr : call.in + at;
   const std::uint64_t copied_at = at - (call.without_own && me > rank ? call.bytes : 0);
   if (call.protocol == Protocol::Inline) return slot.line.payload.data() + copied_at;
   if (call.protocol == Protocol::Lines) return slot.payload.data() + copied_at;
