@@ -30,6 +30,10 @@ judge_strongest() {
     note="$note${extra:+${note:+; }$peer: $extra}"
   done >"$scratch/all"
   jq -s --argjson least "$least_bytes" 'map(select(.bytes >= $least)) | group_by(.bytes) | map(min_by(.speedup))' "$scratch/all" >"$scratch/medians"
+  if [ "$(jq length "$scratch/medians")" -eq 0 ]; then
+    worst=0 slowest='every line was noisy' mean=0
+    return
+  fi
   worst=$(jq 'map(.speedup) | min' "$scratch/medians")
   slowest=$(jq -r 'min_by(.speedup) | "\(.speedup * 1000 | round / 1000) at \(.bytes) B (\(.peer))"' "$scratch/medians")
   mean=$(jq -r 'map(.speedup | log) | add / length | exp * 1000 | round / 1000' "$scratch/medians")
