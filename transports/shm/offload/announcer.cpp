@@ -107,7 +107,7 @@ void Announcer::copy_blocks(const PendingCall& call, std::byte* to) const noexce
 
 void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
   if (bytes < kShortBytes) {
-    std::memcpy(to, from, bytes);
+    if (bytes > 0) std::memcpy(to, from, bytes);
     return;
   }
   const bool on_a_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine == 0;  // not behind an odd number of bytes
