@@ -38,8 +38,8 @@ struct WorldOptions {
   int device = -1;
   DeviceRuntime* device_runtime = nullptr;  ///< used instead of CUDA's, and outlives the World; null: CUDA's
   bool count_sent = false;                  ///< true: count the bytes that World::sent_bytes() returns
-  /// False: the World takes the costs of its machines from the cache file, or assumes them. For a World beside another
-  /// one of the same processes, which has measured.
+  /// False: the World measures nothing. It reads the costs of its machines from the cache file, or assumes them. Use
+  /// this for a second World of the same processes.
   bool measures = true;
   /// A cluster that the ranks, which are threads, act as if they ran on. Null: the ranks use the real machine.
   std::shared_ptr<const VirtualWorld> virtual_world{};
@@ -94,9 +94,9 @@ class SINEW_API World {
   std::string devices() const;
   /// The facts that the selector uses, as text, with the source of each number.
   std::string facts() const;
-  /// Where the costs come from by which calls are planned, and what is doubtful in them, such as "measured on this
-  /// machine (FILE), in doubt: other programs had the cores while shared memory was measured". The last line of
-  /// Plan::explain() says the same.
+  /// The source of the costs by which calls are planned, and the doubts about them: "measured on this machine (FILE),
+  /// in doubt: other programs had the cores while shared memory was measured". It is also the last line of
+  /// Plan::explain().
   std::string costs() const;
   /// The bytes of messages that this rank has posted so far for each rank. They include measurements at start-up, but
   /// not the data of offloads. Empty without WorldOptions::count_sent.

@@ -107,7 +107,7 @@ class Fabric {
   virtual std::optional<Bytes> measure(const OffloadContext& /*pair*/, Duration /*budget*/) { return Bytes{}; }
   /// True if `facts` may still be used. An earlier measure() returned them, perhaps in another release of sinew.
   virtual bool accepts(const Bytes& /*facts*/) const { return true; }
-  /// Says in words why the facts that measure() has returned are doubtful. Empty: they are not.
+  /// Returns the reason why facts of measure() are doubtful, for users. Empty: they are not doubtful.
   virtual std::string doubt_in(const Bytes& /*facts*/) const { return {}; }
   /// Allocates memory that peers of this host read without copies. Returns nullopt if the module has no such memory.
   /// `huge` asks for huge pages.

@@ -67,7 +67,7 @@ struct SINEW_API Network {
   int place_of(int rank) const noexcept { return ranks_on.empty() ? rank % ranks_per_host : location_of(rank).place; }
   /// The NIC of the rank with this number on its host.
   int nic_of_place(int place) const noexcept;
-  /// True if no two ranks share a NIC, and NIC i is that of place i.
+  /// True if each rank has a NIC of its own, the one with the rank's number on its host.
   bool nic_for_each_rank() const noexcept { return nics_per_host == ranks_per_host && nic_by_place.empty(); }
   /// The leaf switch of a host's NIC; 0 for OneSwitch.
   int leaf_of(int host, int nic) const noexcept;

@@ -5,6 +5,6 @@ source bench/scorecard/lib/strongest.sh
 
 strongest_rows strongest_bandwidth 1.0 1.4 bandwidth
 strongest_lines strongest_latency 2 latency
-strongest_everywhere strongest_latency/impi 0.9 latency impi
-strongest_everywhere strongest_latency/others 1.0 latency openmpi mpich
-strongest_mean strongest_latency 1.0 latency
+strongest_row everywhere strongest_latency/impi 0.9 latency impi
+strongest_row everywhere strongest_latency/others 1.0 latency openmpi mpich
+strongest_row mean strongest_latency 1.0 latency

@@ -59,7 +59,7 @@ class SINEW_API ProgramBuilder {
   Program build();
 
  private:
-  /// The messages so far with each peer. Most programs have a few peers, however many ranks there are.
+  /// The number of messages so far, for each peer. Most programs have few peers, even among 100,000 ranks.
   class MessageCounts {
    public:
     explicit MessageCounts(int ranks) noexcept : ranks_(ranks) {}

@@ -78,8 +78,8 @@ struct SINEW_API Facts {
   TunedTimes tuned;                                       ///< empty if there is no file
   SeenTimes seen;                                         ///< of earlier jobs' calls on device memory
   std::string source = "defaults";
-  bool measures = true;        ///< all ranks let the World measure what nobody has measured
-  bool measures_again = true;  ///< and what is doubtful
+  bool measures = true;        ///< true if all ranks allow the World to measure unknown costs
+  bool measures_again = true;  ///< true if all ranks allow it to measure doubtful costs again
 
   LinkClass class_of(int rank_a, int rank_b) const noexcept;
   /// What a transport offers on links of a class; nullptr: it was not opened there.

@@ -71,7 +71,7 @@ class Casting {
     return {none, true};
   }
 
-  /// Estimates held_steps() of all ranks together from a few of them.
+  /// Estimates the sum of held_steps() over all ranks from 64 of them.
   std::uint64_t steps_by_sample() const {
     constexpr int kSamples = 64;
     std::uint64_t steps = 0;

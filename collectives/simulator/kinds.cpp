@@ -30,7 +30,7 @@ Colour of_slice(Colour colour, const Slice& slice, const ChunkTable& chunks) {
   return colour;
 }
 
-/// The colour of a program, which does not depend on its peers.
+/// The colour of a program before the first round. It does not depend on the peers.
 Colour of_program(const Program& program, const ChunkTable& chunks) {
   Colour colour = program.whole ? 1 : 0;
   for (const Step& s : program.steps) {
@@ -116,7 +116,7 @@ class Refinement {
     of_rank_.swap(next_);
   }
 
-  /// Those who share a link of their host move with each other. Ranks with a NIC each may do so from any place.
+  /// Combines the colours of the ranks of each host. If each rank has a NIC, their order on the host does not matter.
   void look_at_hosts() {
     const auto per_host = static_cast<std::size_t>(network_.ranks_per_host);
     for (std::size_t h = 0; h < of_host_.size(); ++h) {

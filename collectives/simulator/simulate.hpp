@@ -24,7 +24,7 @@ struct SimulationOptions {
   std::uint64_t most_steps = 20'000'000;    ///< of programs, which must be held; eight chunks count as a step
   int most_composed = 5000;                 ///< programs of a composition: to build one takes a look at all ranks
   std::uint64_t most_executed = 4'000'000;  ///< steps times segments; of more segments only some are simulated
-  int fewest_for_kinds = 4096;              ///< ranks, not a page; among fewer no kinds are looked for (kinds.hpp)
+  int fewest_for_kinds = 4096;              ///< ranks, not a page: with fewer all are simulated (kinds.hpp)
 };
 
 /// Runs the programs that a recipe builds on a clock, segment by segment and as deep as the executor does.
@@ -35,8 +35,8 @@ struct SimulationOptions {
 /// Exact:  ranks that do the same in the same order, seen from where each is, move in lock step: one of them is
 ///         simulated, its peers standing for themselves, on links loaded by all alike. That they do is looked at for
 ///         three ranks of a kind; were others not alike, messages would stay without a partner, which is an error.
-///         Chunks that are an element longer than others count as equal. If no shift makes ranks alike, their programs
-///         tell which are (kinds.hpp), without such a difference.
+///         Chunks that are an element longer than others count as equal. If no shift makes ranks alike, kinds
+///         are looked for in the programs of all ranks (kinds.hpp), with exactly equal chunks.
 ///         Between hosts Selector has twice as many pieces under way, for what is not modelled: a piece is asked for,
 ///         and its end is told.
 /// Not:    Forecast::exact is false and its account says why. Ranks that do the same in another order: in a hierarchy

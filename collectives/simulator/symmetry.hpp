@@ -22,7 +22,7 @@ class SINEW_API Symmetry {
  public:
   /// Shape: `hosts_per_block` divides the hosts; what flips is a power of two of them.
   Symmetry(const Network& network, Shift blocks, int hosts_per_block, Shift places);
-  /// Ranks are alike by the partition, which is exact.
+  /// Ranks of a kind are alike. This is exact.
   Symmetry(const Network& network, std::shared_ptr<const Kinds> by);
   static Symmetry none(const Network& network) { return {network, Shift::None, network.hosts, Shift::None}; }
   /// All that a network of this form admits, the fewest kinds first, and last none(); that alone of unequal hosts.
@@ -31,12 +31,12 @@ class SINEW_API Symmetry {
   /// Whether ranks of a kind find the same links everywhere. Otherwise (a fat tree shifted by less than a leaf, rails
   /// that ranks share) some of those that send as far cross the spine and some do not.
   bool exact() const noexcept { return exact_; }
-  /// Ranks that behave alike; by a partition, the mean.
+  /// The number of ranks that behave alike. For Kinds it is the mean.
   int alike() const noexcept { return alike_; }
-  /// The ranks that behave as this one.
+  /// The number of ranks that behave as this one does, with itself.
   int alike_to(int rank) const noexcept;
   int kinds() const noexcept { return by_ ? static_cast<int>(by_->first.size()) : network_->ranks() / alike_; }
-  /// Null: ranks are alike by shifts.
+  /// The kinds, if they decide which ranks are alike. Null: shifts decide it.
   const Kinds* by() const noexcept { return by_.get(); }
   /// "8 of 100000 ranks simulated, each for 12500 that behave alike"
   std::string describe() const;

@@ -102,7 +102,7 @@ std::int64_t now_s() {
 /// All that is measured by two ranks each, in the order in which a rank that is of several does it.
 struct ToMeasure {
   std::optional<PairToMeasure> host;
-  HostScope scope{};  ///< of `host`
+  HostScope scope{};  ///< what `host` measures
   std::vector<PairToMeasure> between;
 };
 
@@ -157,7 +157,7 @@ std::string_view thoroughness(const MeasuredCosts& costs) {
   return costs.unfinished.empty() ? "" : ", long messages only as far as there was time";
 }
 
-/// The cache of rank 0, with what has been measured now.
+/// Adds new measurements to what was known before.
 MeasuredCosts with(MeasuredCosts known, const MeasuredCosts& found, const HostScope& scope,
                    const std::function<std::set<std::string>(const MeasuredCosts&)>& missing) {
   const std::int64_t now = now_s();
@@ -191,8 +191,8 @@ MeasuredCosts with(MeasuredCosts known, const MeasuredCosts& found, const HostSc
 /// The costs of a host as rank 0 knows them.
 struct HostCosts {
   MeasuredCosts known{};
-  bool any = false;     ///< `known` comes from the file
-  bool measure = true;  ///< `scope`
+  bool any = false;     ///< true: `known` was read from the file
+  bool measure = true;  ///< true: the costs in `scope` are measured now
   HostScope scope{};
 };
 

@@ -19,7 +19,7 @@ namespace {
 constexpr auto kLinkBudget = std::chrono::milliseconds(80);           // of one transport on a host
 constexpr auto kBetweenHostsBudget = std::chrono::milliseconds(160);  // of one transport
 constexpr auto kOffloadBudget = std::chrono::milliseconds(250);       // of one offload; a quiet machine needs half
-/// Everything that is measured again fits into the first. A link needs a quarter more than its budget.
+/// The time for a second measurement, and its shares. A link takes a quarter more than its share (measured_curve()).
 constexpr auto kAgainBudget = std::chrono::milliseconds(200);
 constexpr auto kOffloadAgain = std::chrono::milliseconds(150);
 constexpr auto kLinkAgain = std::chrono::milliseconds(40);
@@ -62,7 +62,7 @@ void measure_link(WorldState& world, int peer, const std::string& transport, Dur
 
 MeasuredCosts measure_host(WorldState& world, int peer, const HostScope& scope) {
   MeasuredCosts costs;
-  if (!scope.everything) {  // both ranks count what may take longest, and so do the same
+  if (!scope.everything) {  // by shares, not by the clock: both ranks of the pair must stop at the same link
     if (scope.offloads) measure_offloads(world, peer, kOffloadAgain, costs);
     Duration left = kAgainBudget - (scope.offloads ? Duration(kOffloadAgain) : Duration{});
     for (const std::string& t : scope.links) {
@@ -123,7 +123,7 @@ Bytes outcome_between_hosts(WorldState& world, const PairToMeasure& pair) {
   const LinkClass where = pair.holds_for.front();
   return outcome(world, pair, fmt::format("between hosts {} and {}", where.host_a, where.host_b), [&](int peer) {
     MeasuredCosts costs;
-    for (const std::string& t : world.facts.transports)  // next to what is measured an assumption wins
+    for (const std::string& t : world.facts.transports)  // all: an assumed cost would beat measured ones
       measure_link(world, peer, t, kBetweenHostsBudget, true, costs);
     return costs;
   });

@@ -12,11 +12,11 @@
 
 namespace sinew {
 
-/// The costs that a pair of ranks of a host measures.
+/// Tells a pair of ranks what to measure on their host: everything, or a part in at most 200 ms.
 struct HostScope {
-  bool everything = true;            ///< otherwise, in at most 200 ms:
-  bool offloads = false;             ///< the facts of the offloads,
-  std::vector<std::string> links{};  ///< and these links, as far as there is time
+  bool everything = true;
+  bool offloads = false;             ///< of a part: the facts of the offloads
+  std::vector<std::string> links{};  ///< of a part: the transports whose links are measured, until the time is up
 };
 
 /// Measures with the other rank of a pair, which calls the function at the same time. Returns the bytes that this rank

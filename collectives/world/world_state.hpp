@@ -38,7 +38,7 @@ struct WorldState {
   WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
   ~WorldState();
 
-  /// True if a World of this process knows its costs. Only the first one measures again what is doubtful in them.
+  /// True once a World of this process has settled its costs. Later Worlds do not measure doubtful costs again.
   SINEW_API static std::atomic<bool>& any_has_costs() noexcept;
 
   int rank;
@@ -66,7 +66,7 @@ struct WorldState {
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<CallTimer> timer;      ///< null: calls are not timed
-  std::unique_ptr<CallWatches> watches;  ///< null: of a virtual cluster
+  std::unique_ptr<CallWatches> watches;  ///< null on a virtual cluster
   std::vector<std::uint64_t> free_ids;   ///< bit i: communicator ids 2i and 2i+1 are free
   /// The id of the communicator of all ranks in which the members of a subgroup find each other. No other communicator
   /// gets this id.

@@ -36,8 +36,8 @@ inline void prefetch_line_to_write(void* at) noexcept {
 #endif
 }
 
-/// A hint that other cores will read these lines next: they go to the cache that cores share, where a reader finds
-/// them sooner than in this core's own. A processor without such an instruction does nothing.
+/// A hint that other cores will read these lines next. The processor moves the lines to the cache that cores share,
+/// where a reader finds them sooner than in this core's own cache. A processor without the instruction does nothing.
 inline void demote_lines(const void* at, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   const auto* line = static_cast<const char*>(at);
@@ -58,15 +58,16 @@ inline void string_copy(std::byte* to, const std::byte* from, std::size_t bytes)
 #endif
 }
 
-/// Copies long blocks by vectors. There memcpy changes to the string instruction, which is slower if another core has
-/// written the bytes that are read.
+/// Copies by vector instructions, however long the block is. memcpy copies a long block by the string instruction,
+/// which is slow if another core has written the block.
 inline void vector_copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   constexpr std::size_t kPiece = 4 << 10;  // not a page
   for (; bytes > kPiece; bytes -= kPiece, to += kPiece, from += kPiece) std::memcpy(to, from, kPiece);
   std::memcpy(to, from, bytes);
 }
 
-/// Into memory that another core has read last and will read again. From `string_from` bytes on by string_copy.
+/// Copies into memory that another core has read last and will read again. From `string_from` bytes on it uses
+/// string_copy.
 inline void copy_for_others(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t string_from) noexcept {
   if (bytes < string_from) {
     vector_copy(to, from, bytes);

@@ -101,17 +101,16 @@ class SINEW_API CallSlab {
     std::function<bool(PendingCall&)> hold;
     /// Why a call that waits is not done, in words.
     std::function<std::string(const PendingCall&)> explain;
-    /// A call ends now with its status. Called for all calls, or for those that observe() was called for and for calls
-    /// that settle() ends. Other calls cost nothing then.
+    /// A call ends now with its status. Called for observed calls and for calls that settle() ends.
     std::function<void(PendingCall&)> at_end;
-    bool observes_all = false;
+    bool observes_all = false;  ///< true: all calls are observed; false: those that were passed to observe()
     /// As Work::name_site.
     std::function<void(PendingCall&, const std::string& text)> name_site;
   };
   /// Before the first call.
   void set_judge(Judge judge) { judge_ = std::move(judge); }
   std::string explain(const PendingCall& op) const { return judge_.explain ? judge_.explain(op) : std::string(); }
-  /// The judge's at_end is called at the end of this call, too. Precondition: there is one, and the call has not begun.
+  /// Observes this call: the judge's at_end is called at its end. Precondition: the call has not been launched.
   void observe(PendingCall& op) const noexcept { op.fire = &CallSlab::fired<true>; }
   /// Ends a call that was held, with the status it has now.
   static void settle(PendingCall& op) noexcept;
@@ -176,7 +175,7 @@ class SINEW_API CallSlab {
  private:
   static constexpr std::size_t kBlock = 64;
 
-  /// `Observed`: at_end is called.
+  /// `Observed`: the call is observed.
   template <bool Observed>
   static void fired(Completion& completion) noexcept;
   static void finish(PendingCall& op) noexcept;

@@ -87,7 +87,7 @@ TEST(ForkOfThreads, ChildMakesAWorld_ThatWasMadeWhileAnotherThreadMadeOne) {
     while (!stop) static_cast<void>(world_of_one());
   });
   int right = 0;
-  int odd = 0;  // how the last child ended that did not end well
+  int odd = 0;  // the wait status of the last child that did not exit with 0
   for (int i = 0; i < kForks; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {

@@ -195,7 +195,7 @@ TEST_P(Measuring, ComesToAnEnd_WhenThePeerIsStopped) {
   }
 }
 
-/// The rounds of a second World, over the first.
+/// Lets the ranks of a World make a second one: the first carries the rounds of the exchange.
 Exchange exchange_over(World& world) {
   return {world.rank(), world.size(), [&world](const Bytes& mine) {
             Communicator& all = world.communicator();
@@ -221,7 +221,8 @@ Exchange exchange_over(World& world) {
 class Healing : public testing::Test {
  protected:
   Healing() {
-    WorldState::any_has_costs() = false;  // of the processes that are forked here: an earlier test may have had a World
+    WorldState::any_has_costs() =
+        false;  // which processes forked here inherit: a World of an earlier test may have set it
     options_.config.timeout = seconds(30);
     options_.config.cache_file = folder_ / "costs.json";
     in_processes(2, options_, [](World& world) { require_part(world.costs(), "measured just now between two ranks"); });
@@ -231,7 +232,7 @@ class Healing : public testing::Test {
     return found ? *found : MeasuredCosts{};
   }
   void keep(const MeasuredCosts& costs) const { save_costs(options_.config.cache_file, usable_cores(), costs); }
-  /// As measured, but with these doubts and, if `due`, to be measured again at once.
+  /// The measured costs, marked as contradicted. `due`: the next job may measure them again.
   MeasuredCosts doubtful(const std::string& contradicted, bool due) const {
     MeasuredCosts changed = costs();
     changed.contradicted = contradicted;
@@ -304,7 +305,7 @@ TEST_F(Healing, IsNotForAWorld_ThatMayNotMeasure) {
   in_processes(2, beside, [](World& world) { require(world.costs() == "defaults", world.costs()); });
 }
 
-/// A job whose calls take nothing like what is predicted.
+/// The cache predicts a second for each call, which takes microseconds.
 TEST_F(Healing, FindsOutThatCallsContradictTheCosts) {
   WorldOptions over_tcp = only("tcp");
   over_tcp.config.timeout = seconds(30);

@@ -70,9 +70,9 @@ std::vector<SimulatedWay> candidates(const CollectiveDesc& desc, const Network& 
   return found;
 }
 
-/// Fewer ranks are simulated sooner than threads pay.
+/// With fewer ranks a simulation is too short for threads to pay.
 constexpr int kManyRanks = 4096;  // not a page
-/// Each holds one simulation, which takes up to half a GiB.
+/// Each thread runs one simulation at a time, which takes up to half a GiB.
 constexpr int kMostThreads = 4;
 
 }  // namespace

@@ -53,9 +53,8 @@ class Measurement {
         in_(kMostBytes / sizeof(float)),
         out_(kMostBytes / sizeof(float)) {}
 
-  /// Measures until other processes have not disturbed a measurement. If the budget ends first, returns the disturbed
-  /// one, which is marked. It is better than the defaults, as ways are compared in turns. nullopt: none came to its
-  /// end.
+  /// Repeats the measurement until one is not disturbed by other processes. If the budget ends before that, returns the
+  /// last complete one, with Facts::disturbed. Returns nullopt if none is complete.
   std::optional<Facts> choose() {
     std::optional<Facts> found;
     while (true) {
@@ -100,39 +99,54 @@ class Measurement {
     const int few = collective == Collective::AllReduce ? 2 : 4;
     return bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : few;
   }
-  /// Seconds per call of the fastest of several batches that both ranks start together, of the slower rank. A batch
-  /// goes through memory that its owner has just written, none of it twice. 0: the time is up, for both.
-  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective, int batches) {
-    const std::uint64_t given = bytes * blocks_of(collective, 2).in;
-    const std::uint64_t stride = (given + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
+  /// Times batches of calls that both ranks start together. A batch goes through memory that its owner has just
+  /// written, `stride` bytes for each call. `call` makes the call whose memory begins at this index of in_ and out_.
+  /// Returns the seconds per call of the fastest batch, on the slower rank. 0: the time is up, for both ranks.
+  template <class Call>
+  Seconds fastest_batch(int batches, std::uint64_t stride, Call call) {
     const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, 1, kMostCalls);
-    offload_.use(facts);
     double best = std::numeric_limits<double>::max();
     for (int i = 0; i < batches; ++i) {
       std::fill_n(in_.begin(), calls * stride / sizeof(float), 1.0f);
       in_time_ = agree(Clock::now() >= stop_at_ ? 1 : 0) == 0;
       if (!in_time_) return 0;
       const auto begin = Clock::now();
-      for (std::uint64_t c = 0; c < calls; ++c) {
-        const std::uint64_t at = c * stride / sizeof(float);
-        run(collective, DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
-      }
-      best = std::min(best, std::chrono::duration<double>(Clock::now() - begin).count() / static_cast<double>(calls));
+      for (std::uint64_t c = 0; c < calls; ++c) call(c * stride / sizeof(float));
+      const std::chrono::duration<double> took = Clock::now() - begin;
+      best = std::min(best, took.count() / static_cast<double>(calls));
     }
     return agree(best);
   }
-  /// Does `other` take less than that share of the time of the best way so far? If it must be faster, twice in a row.
-  /// `timed` gives the seconds of so many batches under some facts. Returns false if the time is up.
+  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective, int batches) {
+    const std::uint64_t given = bytes * blocks_of(collective, 2).in;
+    const std::uint64_t stride = (given + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
+    offload_.use(facts);
+    return fastest_batch(batches, stride, [&](std::uint64_t at) {
+      run(collective, DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
+    });
+  }
+  /// Seconds of a message one way, which are half of those there and back.
+  Seconds time_message(const Facts& facts, std::uint64_t bytes, int batches) {
+    messages_.use(facts);
+    const Seconds both = fastest_batch(batches, bytes, [&](std::uint64_t at) {
+      const ConstBuffer from{reinterpret_cast<const std::byte*>(in_.data() + at), bytes};
+      const Buffer to{reinterpret_cast<std::byte*>(out_.data() + at), bytes};
+      for (const bool mine : {rank_ == 0, rank_ != 0}) mine ? send(from) : receive(to);
+    });
+    return both / 2;
+  }
+  /// True if `other` takes less than the share `clearly` of the time of the best facts so far. A share below 1 must be
+  /// reached twice in a row. `timed` returns the seconds of so many batches under some facts. False: the time is up.
   template <class Timed>
   bool is_faster(const Facts& other, int batches, double clearly, Timed timed) {
     return wins(other, batches, clearly, timed) && (clearly >= 1 || wins(other, batches, clearly, timed));
   }
-  /// Both are timed in turns, so that a disturbance affects both.
   template <class Timed>
   bool wins(const Facts& other, int batches, double clearly, Timed timed) {
     return ratio(other, batches, timed) < clearly;
   }
-  /// Infinite if the time is up.
+  /// The time of `other` divided by that of the best facts so far; infinite: the time is up. Both are timed in turns,
+  /// so that a disturbance affects both.
   template <class Timed>
   double ratio(const Facts& other, int batches, Timed timed) {
     std::array<Seconds, kTurns> now{};
@@ -167,7 +181,7 @@ class Measurement {
   void choose_copies() {
     Facts never = best_;
     never.stream_from_bytes = Lengths::kNever;
-    double all = 1;  // one collective alone does not tell: it may be level where another one gains a third
+    double all = 1;  // of four calls: a single one may be level where the others gain a third
     for (const auto& [bytes, c] : {std::pair{64 << 10, Collective::AllReduce},
                                    {512 << 10, Collective::AllReduce},
                                    {256 << 10, Collective::AllGather},
@@ -195,7 +209,7 @@ class Measurement {
       if (faster(other, from)) best_ = other;
     }
   }
-  /// The bytes that each rank shows are doubled as long as one shot is faster than chunks.
+  /// Compares slots with chunks at each length. The slots end where chunks are faster.
   void choose_slots(Collective collective) {
     for (std::uint64_t bytes = kLeastSlot; bytes <= kSlotMostBytes; bytes *= 2) {
       Facts other = best_;
@@ -243,9 +257,9 @@ class Measurement {
                          [&](const Facts& facts, int batches) { return time_message(facts, bytes, batches); });
                    });
   }
-  /// The lengths for which reading in place wins, without a gap: from the first at which it is clearly faster, to the
-  /// last at which it is not clearly slower. If that is the longest that is timed, there is no last. `is_better`
-  /// compares facts with the best ones so far.
+  /// Chooses the lengths that are read in place: from the first length at which that is clearly faster, up to the first
+  /// one at which it is clearly slower. If it is not slower at the longest length that is timed, there is no upper end.
+  /// `is_better` compares facts with the best ones so far.
   template <class Of, class Faster>
   void choose_lengths(Of of, Faster is_better) {
     constexpr std::uint64_t kLongest = 2 << 20;
@@ -260,27 +274,6 @@ class Measurement {
       }
     }
   }
-  /// Seconds of a message one way, half of there and back, as time().
-  Seconds time_message(const Facts& facts, std::uint64_t bytes, int batches) {
-    const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / bytes, 1, kMostCalls);
-    messages_.use(facts);
-    double best = std::numeric_limits<double>::max();
-    for (int i = 0; i < batches; ++i) {
-      std::fill_n(in_.begin(), calls * bytes / sizeof(float), 1.0f);
-      in_time_ = agree(Clock::now() >= stop_at_ ? 1 : 0) == 0;
-      if (!in_time_) return 0;
-      const auto begin = Clock::now();
-      for (std::uint64_t c = 0; c < calls; ++c) {
-        const std::uint64_t at = c * bytes / sizeof(float);
-        const ConstBuffer from{reinterpret_cast<const std::byte*>(in_.data() + at), bytes};
-        const Buffer to{reinterpret_cast<std::byte*>(out_.data() + at), bytes};
-        for (const bool mine : {rank_ == 0, rank_ != 0}) mine ? send(from) : receive(to);
-      }
-      const std::chrono::duration<double> took = Clock::now() - begin;
-      best = std::min(best, took.count() / static_cast<double>(2 * calls));
-    }
-    return agree(best);
-  }
   void send(ConstBuffer from) {
     Fired done;
     endpoint_->send(from, tag_of_measuring(), 0, done);
@@ -293,16 +286,11 @@ class Measurement {
   }
   Tag tag_of_measuring() const { return Tag::user(messages_.generation(), 1, 1); }
   void wait_for_message(const Fired& done) {
-    Fired closed;  // both fire before this returns or throws
-    closed.fired = true;
-    const auto close = [&](const Status&) {
-      closed.fired = false;
-      endpoint_->close(closed);
-    };
+    std::optional<Fired> closed;  // has a value once the endpoint is being closed
     try {
-      drive(done, messages_, close);
+      drive(done, messages_, [&](const Status&) { endpoint_->close(closed.emplace()); });
     } catch (const Error&) {
-      while (!closed.fired) messages_.progress();
+      while (closed && !closed->fired) messages_.progress();  // `closed` must not end before it has fired
       throw;
     }
   }
@@ -324,7 +312,7 @@ class Measurement {
     offload_.launch(call, done);
     drive(done, offload_, [this](const Status& why) { offload_.abort(why); });
   }
-  /// Until `done` has fired. If the peer does not answer, `end` must make it fire soon.
+  /// Makes progress until `done` has fired. If the peer does not answer, calls `end`, which must make `done` fire.
   template <class Source, class End>
   void drive(const Fired& done, Source& source, End end) {
     const auto give_up = Deadline::after(patience_);
@@ -346,7 +334,7 @@ class Measurement {
   }
 
   HostPeers& host_;
-  int rank_;  // of the pair
+  int rank_;  // in the pair
   int peer_;
   ShmOffload offload_;
   ShmTransport& messages_;
@@ -358,7 +346,7 @@ class Measurement {
   std::vector<float> in_;
   std::vector<float> out_;
   Facts best_;
-  std::vector<double> spreads_;  // of repetitions, as shares
+  std::vector<double> spreads_;  // of each comparison: by how much the slowest repetition took longer than the fastest
   RunQueueDelay delay_;
 };
 

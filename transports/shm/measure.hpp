@@ -10,10 +10,10 @@
 
 namespace sinew::shm {
 
-/// Times collectives and messages between the two ranks of `pair` and says what suits this host. Messages are timed if
-/// the two ranks have an endpoint to each other, and go by what was found from then on. Collective: both ranks make the
-/// same calls whatever they find, and return the same. A measurement that other programs have disturbed is discarded
-/// and repeated, because wrong facts would slow down every later job. Returns nullopt if `budget` ends first.
+/// Times collectives and messages between the two ranks of `pair`, and returns the facts that suit this host. Messages
+/// are timed if the two ranks have an endpoint to each other. From then on messages follow the facts. Collective: both
+/// ranks make the same calls, and return the same facts. A measurement that other programs have disturbed is repeated.
+/// If `budget` ends before that, the facts have `disturbed`. Returns nullopt if no measurement is complete by then.
 /// Errors: as ShmOffload's constructor; Timeout naming the other rank where it does not answer for as long as
 /// `patience`.
 std::optional<Facts> measure(HostPeers& host, GroupStates& group_states, ShmTransport& messages,

@@ -8,7 +8,8 @@
 namespace sinew::shm {
 namespace {
 
-/// A rank that shares its core with others is not there to empty the ring: it is filled once, and left.
+/// The longest eager message if ranks share cores. The receiver cannot empty the ring while the sender fills it then,
+/// so longer messages are read in place.
 constexpr std::uint64_t kCrowdedEagerBytes = 8 << 10;
 
 }  // namespace

@@ -20,7 +20,7 @@ class ShmTransport final : public Transport {
   void use(const Facts& facts) noexcept;
 
   std::uint8_t generation() const noexcept { return hub_.generation; }
-  /// The endpoint to a rank of the world that connect() made and that still exists. Null: there is none.
+  /// The endpoint that connect() has made to a rank of the World. Null: there is none, or none any more.
   Endpoint* endpoint_to(int peer) noexcept;
 
   std::string_view name() const noexcept override { return "shm"; }

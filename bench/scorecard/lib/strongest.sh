@@ -39,20 +39,18 @@ judge_strongest() {
   mean=$(jq -r 'map(.speedup | log) | add / length | exp * 1000 | round / 1000' "$scratch/medians")
 }
 
-# strongest_everywhere NAME LIMIT WHAT [PEER..] and strongest_mean NAME LIMIT WHAT [PEER..]: a row of the lines of NAME
-strongest_everywhere() {
-  local name=$1 limit=$2 what=$3
-  shift 3
+# strongest_row everywhere|mean NAME LIMIT WHAT [PEER..]: a row for the worst size, or for the geometric mean. NAME is that of the
+# lines; what follows a / belongs to the name of the row only.
+strongest_row() {
+  local kind=$1 name=$2 limit=$3 what=$4 of measured found
+  shift 4
   judge_strongest "${name%%/*}" "$@"
-  row "${name//\//_}_everywhere" "time of the fastest of ${*:-${peer_names[*]}} / ours: $what, worst size of $least_bytes B..64 MiB, medians of three runs" \
-    ">= $limit" "$(with_note "$slowest" "$note")" "$(jq -n "$worst >= $limit")"
-}
-strongest_mean() {
-  local name=$1 limit=$2 what=$3
-  shift 3
-  judge_strongest "${name%%/*}" "$@"
-  row "${name//\//_}_mean" "time of the fastest of ${*:-${peer_names[*]}} / ours: $what, geometric mean over $least_bytes B..64 MiB" \
-    ">= $limit" "$(with_note "$mean" "$note")" "$(jq -n "$mean >= $limit")"
+  case $kind in
+    everywhere) of='worst size' measured=$worst found=$slowest ;;
+    mean) of='geometric mean' measured=$mean found=$mean ;;
+  esac
+  row "${name//\//_}_$kind" "time of the fastest of ${*:-${peer_names[*]}} / ours: $what, $of of $least_bytes B..64 MiB, medians of three runs" \
+    ">= $limit" "$(with_note "$found" "$note")" "$(jq -n "$measured >= $limit")"
 }
 
 # strongest_rows NAME EVERYWHERE MEAN COLLECTIVE [options]: measures on 2 ranks, and prints both rows; a limit of - is none
@@ -60,6 +58,6 @@ strongest_rows() {
   local name=$1 everywhere=$2 least_mean=$3
   shift 3
   strongest_lines "$name" 2 "$@"
-  if [ "$everywhere" != - ]; then strongest_everywhere "$name" "$everywhere" "$*"; fi
-  if [ "$least_mean" != - ]; then strongest_mean "$name" "$least_mean" "$*"; fi
+  if [ "$everywhere" != - ]; then strongest_row everywhere "$name" "$everywhere" "$*"; fi
+  if [ "$least_mean" != - ]; then strongest_row mean "$name" "$least_mean" "$*"; fi
 }

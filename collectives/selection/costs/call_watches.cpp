@@ -46,7 +46,7 @@ void CallWatches::keep() const noexcept {
   }
 }
 
-/// The next job measures again then.
+/// Marks the costs in the cache as contradicted, so that a later job measures them again.
 void CallWatches::keep_contradiction() const {
   const std::string text = contradiction_in(on_host_->seen());
   if (text.empty()) return;

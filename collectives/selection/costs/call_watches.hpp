@@ -15,24 +15,24 @@
 
 namespace sinew {
 
-/// Times some calls of a World for later jobs: calls on device memory, and calls on host memory that contradict the
-/// costs they were planned by. Only rank 0 times anything.
+/// Times some calls of a World, and keeps for later jobs what the times tell: how long calls on device memory take, and
+/// whether calls on host memory contradict the measured costs. On ranks other than 0 it does nothing.
 class SINEW_API CallWatches {
  public:
   /// All arguments outlive it. `runtime`: null if this rank has no device.
   CallWatches(const Facts& facts, DeviceRuntime* runtime, const Config& config, MachineUse use, int rank);
 
-  /// Called before the launch of a call of these ranks of the World, as long as calls of the plan are timed.
+  /// Called before the launch of a call of these ranks of the World, until ReadyPlan::timed is kMostTimed.
   void launching(PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
                  CallSlab& calls);
-  /// Called at the end of a call that is timed, and of others.
+  /// Called at the end of a call that is timed. Other calls may be passed, too.
   void ended(const PendingCall& call) noexcept {
     if (on_host_) on_host_->ended(call);
     if (on_device_) on_device_->ended(call);
   }
   /// True if ended() must be called for all calls.
   bool observes_all() const noexcept { return on_device_ != nullptr; }
-  /// The times that are kept for the devices of the World. Null: none are.
+  /// The times of calls on device memory so far. Null: such calls are not timed.
   const SeenTimes* device_times() const noexcept { return on_device_ ? &on_device_->times() : nullptr; }
   /// Writes what was seen to the cost cache, where later jobs find it.
   void keep() const noexcept;

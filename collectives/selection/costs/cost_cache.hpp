@@ -20,24 +20,24 @@ struct MeasuredCosts {
   std::map<std::string, Bytes> offloads;   ///< what each offload decides by
   double copy_bytes_per_s = 0;
   double reduce_bytes_per_s = 0;
-  /// Transports that could not be measured in time, as on a busy machine.
+  /// The transports for which no time was left, as happens on a busy machine.
   std::set<std::string> unfinished;
-  std::string doubt;  ///< of an offload about its facts (Fabric::doubt_in); empty: there is none
-  /// Says in words that a job's calls took far longer or shorter than these costs predict. Empty: they did not.
+  std::string doubt;  ///< the result of Fabric::doubt_in() for the first offload that has doubts; empty: none has
+  /// The result of contradiction_in() for a job that was planned by these costs; empty: no job contradicts them.
   std::string contradicted;
   // Seconds since the epoch.
   std::map<std::string, std::int64_t> links_at_s;  ///< when each link was measured
   std::int64_t offloads_at_s = 0;                  ///< when the offloads were measured
-  std::int64_t again_at_s = 0;                     ///< nothing is measured again before
+  std::int64_t again_at_s = 0;                     ///< the earliest time of another measurement
 };
 
-/// The doubtful part of measured costs.
+/// The measured costs that may be wrong.
 struct Doubts {
-  bool offloads = false;        ///< the facts of the offloads
-  std::set<std::string> links;  ///< the costs of these links
-  std::string text;             ///< the reasons; empty: there are no doubts
+  bool offloads = false;        ///< true: the facts of the offloads
+  std::set<std::string> links;  ///< the transports whose links
+  std::string text;             ///< the reasons, for users; empty: there are no doubts
 };
-/// Costs that are older may be of another machine.
+/// Older costs are doubtful, because the machine may have changed.
 inline constexpr std::int64_t kOldAfterSeconds = 14 * 24 * 3600;
 SINEW_API Doubts doubts_about(const MeasuredCosts& costs, std::int64_t now_s);
 

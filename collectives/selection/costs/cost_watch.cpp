@@ -42,10 +42,10 @@ void CostWatch::begin(PendingCall& call, ReadyPlan& plan, CallSlab& calls) {
     plan.timed = ReadyPlan::kMostTimed;
     return;
   }
+  ++plan.timed;  // also if it is not timed: a program that always has several calls in flight must not pay each time
   int in_flight = 0;
   calls.for_each_pending([&](const PendingCall&) { ++in_flight; });
   if (in_flight > 1) return;
-  ++plan.timed;
   what_ = &seen_[call.fingerprint];
   if (what_->calls == 0) *what_ = {.call = plan.desc.to_string(), .predicted = chosen.predicted};
   timed_ = &call;

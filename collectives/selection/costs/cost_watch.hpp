@@ -12,9 +12,9 @@
 
 namespace sinew {
 
-/// The times of one kind of calls, and their prediction.
+/// The measured and the predicted time of the calls that have one fingerprint, which tells collective, dtype and size.
 struct SeenCalls {
-  std::string call{};  ///< in words
+  std::string call{};  ///< CollectiveDesc::to_string()
   Seconds predicted = 0;
   Seconds fastest = 0;  ///< of `calls`
   int calls = 0;
@@ -24,18 +24,17 @@ struct SeenCalls {
 /// calls on.
 SINEW_API std::string contradiction_in(const std::map<std::uint64_t, SeenCalls>& seen);
 
-/// Times some calls on host memory, so that costs that do not hold any more are found out. Rank 0 of a World has one.
-/// A call is timed if nothing else of the World is in flight. The first calls of each plan are timed, one at a time.
-/// Cost: a call that is not timed costs one comparison at its start. A call that is timed costs a look at all calls in
-///       flight, and two looks at the clock.
+/// Times some calls on host memory, to find out whether the measured costs still hold. Rank 0 of a World has one.
+/// It looks at the first ReadyPlan::kMostTimed calls of a plan, and times those that begin while no other call is in
+/// flight.
+/// Cost: the first calls of a plan cost a look at all calls in flight and two looks at the clock, later ones nothing.
 class SINEW_API CostWatch {
  public:
-  /// Called before the launch of a call.
+  /// Called before the launch of a call. Precondition: ReadyPlan::timed is less than kMostTimed.
   void launching(PendingCall& call, ReadyPlan& plan, CallSlab& calls) {
-    if (plan.timed < ReadyPlan::kMostTimed && timed_ == nullptr) [[unlikely]]
-      begin(call, plan, calls);
+    if (timed_ == nullptr) begin(call, plan, calls);
   }
-  /// Called at the end of a call that is timed, and of others.
+  /// Called at the end of the call that is timed. Other calls may be passed, too.
   void ended(const PendingCall& call) noexcept {
     if (&call == timed_) [[unlikely]]
       end(call);

@@ -23,11 +23,11 @@ class DeviceWatch {
   DeviceWatch(const Facts& facts, DeviceRuntime& runtime, std::string devices)
       : facts_(facts), runtime_(runtime), times_{.devices = std::move(devices), .points = {}} {}
 
-  /// Called before the launch of a call on device memory of the ranks `world_ranks`.
+  /// Called before the launch of a call on device memory of the ranks `world_ranks`. Precondition: ReadyPlan::timed is
+  /// less than kMostTimed.
   void launching(const PendingCall& call, ReadyPlan& plan, std::span<const int> world_ranks, StreamRef after,
                  CallSlab& calls) {
-    if (plan.timed < ReadyPlan::kMostTimed && timed_ == nullptr) [[unlikely]]
-      begin(call, plan, world_ranks, after, calls);
+    if (timed_ == nullptr) begin(call, plan, world_ranks, after, calls);
   }
   /// Called at the end of every call.
   void ended(const PendingCall& call) noexcept {

@@ -15,7 +15,7 @@
 namespace sinew {
 namespace {
 
-/// Hosts whose memory, NICs and leaves all limit.
+/// A network in which memory, NICs and leaf switches all limit rates.
 Network crowded(NetworkForm form, int hosts, int ranks_per_host, int nics_per_host) {
   Network n = test::flat(hosts);
   n.form = form;
@@ -101,7 +101,7 @@ TEST(Kinds, MoveAsAllRanksDo) {
         const Forecast all = simulate(*algorithm, desc, n, {.every_rank = true, .link_bytes = true});
         const Forecast some =
             simulate(*algorithm, desc, n, {.link_bytes = true, .exact_steps = 0, .fewest_for_kinds = 2});
-        if (!some.exact) continue;  // alike by a shift that approximates
+        if (!some.exact) continue;  // a shift was found that makes ranks alike approximately
         EXPECT_NEAR(some.seconds, all.seconds, 1e-9 * all.seconds);
         if (some.simulated_ranks < all.simulated_ranks) ++fewer;
         for (std::size_t t = 0; t < kTiers; ++t) {

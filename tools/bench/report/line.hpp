@@ -18,7 +18,7 @@ struct RunFacts {
   int ranks = 1;
   int hosts = 1;
   std::string peer;                    ///< its name and version; empty: none
-  std::string costs;                   ///< World::costs(); empty: of a virtual cluster
+  std::string costs;                   ///< World::costs(); empty on a virtual cluster
   std::string virtual_cluster;         ///< the virtual cluster on which the ranks are; empty: none
   std::vector<std::string> assumed{};  ///< figures that its machine does not tell, and the values that are used instead
   Network network{};                   ///< of that cluster

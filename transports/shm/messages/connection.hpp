@@ -20,13 +20,13 @@ struct Hub {
   std::uint8_t generation;
   std::uint64_t salt;  ///< of all rings that this rank writes
   Port* port = nullptr;
-  /// Messages of at most so many bytes are copied into the ring before their receive is known.
+  /// The longest message that is sent before its receive is known, in bytes.
   std::atomic<std::uint64_t> eager_bytes{kFragmentBytes};
   /// Longer messages from ordinary memory are read through the kernel if they have at least the first and less than the
   /// second number of bytes. All others are copied into the ring once their receive is known.
   std::atomic<std::uint64_t> read_from_bytes{~std::uint64_t{0}};
   std::atomic<std::uint64_t> read_to_bytes{~std::uint64_t{0}};
-  /// Frames of at most so many lines are written for the cache that cores share; 0: none.
+  /// The longest frame, in lines, that is pushed to the cache that cores share. 0: no frame is.
   std::atomic<std::size_t> demoted_lines{0};
   std::uint64_t proof = 0;  ///< Port::proof, in ordinary memory
   BlockPool pool;

@@ -34,8 +34,8 @@ class FrameWriter {
     ahead_ = true;
     waker_.notify();
   }
-  /// The peer has sent something, so it may wait for the next frame. A sender of several frames in a row is ahead of
-  /// its peer, and spends no time on the cache where the peer looks for them.
+  /// Called when a frame of the peer has come. Only the next frame is pushed to the shared cache then: the peer may
+  /// wait for it. The peer does not wait for the frames behind it, and pushing them would cost this rank time.
   void heard() noexcept { ahead_ = false; }
   bool has_room(std::uint64_t lines) noexcept { return ring_.has_room(lines); }
   std::uint64_t position() const noexcept { return ring_.position(); }

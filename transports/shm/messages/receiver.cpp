@@ -34,7 +34,7 @@ void Receiver::requested(const Frame& frame) {
   matcher_.rendezvous({{frame.tag}, frame.note, frame.bytes}, offer);
 }
 
-/// The matcher learns of it as of a rendezvous message, so that its bytes go straight to a receive that is known.
+/// The matcher takes it for a rendezvous message. So if its receive is known, the fragments go straight to the receive.
 void Receiver::first_fragment(const Frame& frame) {
   incoming_ = {.envelope = {{frame.tag}, frame.note, frame.id}, .under_way = true};
   incoming_.offer = keep({.bytes = frame.id, .in_fragments = true});
@@ -60,7 +60,7 @@ void Receiver::take_in(const Frame& frame) {
   p.under_way = false;
   if (p.receive != nullptr || p.dropped) {
     return_credit(CreditWindow::charge_for(total));
-  } else {  // it is whole before a receive is known: an eager message, and no later one has come yet
+  } else {  // no receive took it: the whole message becomes an eager one, before any later message has come
     offers_[p.offer].used = false;
     matcher_.withdraw(p.offer);
     matcher_.eager(p.envelope, p.kept);
@@ -68,7 +68,7 @@ void Receiver::take_in(const Frame& frame) {
   end_incoming();
 }
 
-/// No frame of it is expected any more.
+/// Forgets the message, whose last fragment has come or will not come.
 void Receiver::end_incoming() noexcept {
   if (incoming_.kept != nullptr) connection_.hub.pool.give(incoming_.kept, incoming_.envelope.bytes);
   incoming_ = {};

@@ -59,15 +59,15 @@ class Receiver final : MatcherWire {
     std::uint32_t ticket = kNoTicket;
     Access access = Access::Staged;
     bool used = false;
-    bool in_fragments = false;  ///< it is incoming_
+    bool in_fragments = false;  ///< true: the offer stands for incoming_, and not for a message in the peer's memory
   };
   /// An eager message of several frames, the last of which has not come.
   struct Incoming {
     Envelope envelope;
     std::uint64_t offer = 0;
-    std::uint64_t arrived = 0;      ///< bytes
-    Completion* receive = nullptr;  ///< that takes it
-    std::byte* kept = nullptr;      ///< what came before a receive was known, a block of the pool; null: nothing
+    std::uint64_t arrived = 0;      ///< the bytes that have come
+    Completion* receive = nullptr;  ///< the receive that takes them; null: it is not known yet
+    std::byte* kept = nullptr;      ///< a block of the pool with the bytes that no receive has taken; null: none
     bool under_way = false;
     bool dropped = false;
   };

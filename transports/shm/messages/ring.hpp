@@ -25,22 +25,22 @@ inline constexpr std::size_t kMostRingLines = 16384;
 inline constexpr std::size_t kRingsBytes = 1 << 20;
 inline constexpr std::size_t kFrameInlineBytes = 24;
 /// Longer messages are sent in fragments: one rank fills the next frame while the other one empties the frame before.
-/// Short frames let the receiver begin early, long ones cost less each.
+/// Short fragments let the receiver begin early. Long ones cost less for each byte.
 inline constexpr std::size_t kFragmentBytes = 4 << 10;  // not a page
 inline constexpr std::size_t kLongFragmentBytes = 8 << 10;
-/// A message has so many short fragments before the first long one. A quarter of the ring always has room for a frame,
-/// see RingReader::release.
+/// The number of short fragments at the beginning of a message. A quarter of the ring always has room for a frame, see
+/// RingReader::release.
 inline constexpr std::size_t kShortFragments = 4;
 constexpr std::size_t fragment_bytes(std::uint64_t sent) noexcept {
   return sent < kShortFragments * kFragmentBytes ? kFragmentBytes : kLongFragmentBytes;
 }
-/// The sender takes so many lines back from the receiver's core ahead of time, at most.
+/// The most lines that the sender takes back from the receiver's core ahead of time.
 inline constexpr std::size_t kMostOwnedLines = 1 + kLongFragmentBytes / kCacheLine;
 
 enum class FrameKind : std::uint8_t {
   Skip,      ///< nothing up to the end of the ring
   Eager,     ///< a message
-  First,     ///< the first bytes of a message of `id` bytes; the rest follows in frames of kind Rest, without a gap
+  First,     ///< the first fragment of a message of `id` bytes; frames of kind Next bring the others
   Next,      ///< the next fragment of that message
   Request,   ///< message `id` waits in the sender's memory
   Grant,     ///< send the bytes of message `id` as Data for `receive`
@@ -111,7 +111,7 @@ class RingWriter {
     }
     return &lines_[place(position_)];
   }
-  /// `demoted`: the receiver will find the lines in the cache that cores share.
+  /// `demoted`: pushes the lines to the cache that cores share (demote_lines).
   void publish(Frame& frame, std::uint16_t lines, bool demoted = false) noexcept {
     frame.lines = lines;
     if (demoted) demote_lines(&frame + 1, (lines - std::size_t{1}) * kCacheLine);
@@ -134,7 +134,7 @@ class RingWriter {
   /// The receiver's core still has the lines that are written next. Stores become visible in their order, so each line
   /// would be taken from it after the one before; asked for some frames ahead, they are taken at the same time.
   void own_ahead(std::uint16_t lines) noexcept {
-    if (lines > kMostOwnedLines) return;  // skipped
+    if (lines > kMostOwnedLines) return;  // a frame of kind Skip
     for (std::size_t i = 0; i < lines; ++i) prefetch_line_to_write(&lines_[place(position_ + kOwnedAhead + i)]);
   }
 
@@ -157,8 +157,9 @@ class RingReader {
     const Frame& f = lines_[place(position_)];
     return f.stamp.load(std::memory_order_acquire) == salt_ + position_ + 1 ? &f : nullptr;
   }
-  /// To be called as soon as next() has found a frame. The lines of a short frame come while it is matched, and the line
-  /// of the frame behind while its bytes are copied. This does not help a long frame, whose lines are read in order.
+  /// To be called as soon as next() has found a frame. The lines of a short frame come while it is matched, and the
+  /// line of the frame behind while its bytes are copied. This does not help a long frame, whose lines are read in
+  /// order.
   void fetch_ahead(const Frame& found) const noexcept {
     const Frame* const behind = &lines_[place(position_ + found.lines)];
     for (std::size_t i = 1; i < found.lines && found.lines <= kLinesAhead; ++i) prefetch_line(&found + i);

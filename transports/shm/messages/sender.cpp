@@ -9,7 +9,7 @@
 namespace sinew::shm {
 namespace {
 
-/// The fragments of a granted message that are sent before this rank looks at what has come.
+/// The most fragments of a granted message that are sent before the frames of the peer are handled again.
 constexpr int kFragmentsPerTurn = 16;
 
 /// The 64 bytes of a send.
@@ -20,7 +20,7 @@ struct Send : Operation {
   std::uint64_t streamed = 0;
   std::uint32_t receive = 0;  // the peer's number, once granted
   std::uint32_t ticket = kNoTicket;
-  bool granted = false;         // or an eager message of which a fragment was sent
+  bool flows = false;           // the peer has granted it, or the first fragment of an eager message was sent
   bool through_kernel = false;  // if the peer reads it in place: by process_vm_readv
 };
 
@@ -47,7 +47,7 @@ bool Sender::put_first_waiting() {
 
 /// false: no room in the ring.
 bool Sender::put(Completion& send) {
-  if (send_of(send).granted) return put_fragments(send);
+  if (send_of(send).flows) return put_fragments(send);
   if (send.bytes <= connection_.hub.eager_bytes.load(std::memory_order_relaxed)) {
     if (!credit_.take(send.bytes)) {
       const std::uint64_t returned = connection_.theirs.returned.value.load(std::memory_order_acquire);
@@ -81,8 +81,8 @@ bool Sender::put_eager(Completion& send) {
   return true;
 }
 
-/// Puts the frames of an eager message that needs several, as far as there is room. Nothing else of this sender comes
-/// between them but controls. false: the rest waits for room.
+/// Puts the fragments of an eager message into the ring, as far as there is room. No other message comes between them.
+/// false: the other fragments wait for room.
 bool Sender::put_fragments(Completion& send) {
   Send& s = send_of(send);
   while (s.streamed < send.bytes) {
@@ -100,7 +100,7 @@ bool Sender::put_fragments(Completion& send) {
     frame->note = s.note;
     out_.publish(*frame, lines);
     s.streamed += length;
-    s.granted = true;
+    s.flows = true;
   }
   connection_.hub.finished.add(send, {});
   return true;
@@ -135,7 +135,7 @@ void Sender::granted(std::uint32_t id, std::uint32_t receive) {
   Completion* send = rendezvous_.find(id);
   if (send == nullptr) return out_.post({FrameKind::Gone, 0, receive});
   Send& s = send_of(*send);
-  s.granted = true;
+  s.flows = true;
   s.receive = receive;
   streaming_.push_back(id);
 }
@@ -172,7 +172,7 @@ bool Sender::is_being_read(Completion& send, std::uint32_t id) const noexcept {
 }
 
 bool Sender::cancel_waiting(Completion& done) {
-  if (send_of(done).granted || !waiting_.remove(done)) return false;
+  if (send_of(done).flows || !waiting_.remove(done)) return false;
   connection_.hub.finished.add(done, {Code::Cancelled, "the send was cancelled"});
   return true;
 }
@@ -180,7 +180,7 @@ bool Sender::cancel_waiting(Completion& done) {
 std::optional<std::uint32_t> Sender::stop_offering(Completion& done) {
   const Send& s = send_of(done);
   const std::uint32_t id = s.handle;
-  if (s.granted) return std::nullopt;
+  if (s.flows) return std::nullopt;
   if (s.ticket == kNoTicket) return id;
   Word& standing = connection_.hub.port->tickets[s.ticket];
   standing.store(ticket_word(connection_.peer, id, Standing::Trying), std::memory_order_relaxed);
@@ -196,7 +196,7 @@ std::optional<std::uint32_t> Sender::stop_offering(Completion& done) {
 
 bool Sender::withdraw(std::uint32_t id) {
   Completion* send = rendezvous_.find(id);
-  if (send == nullptr || send_of(*send).granted) return false;
+  if (send == nullptr || send_of(*send).flows) return false;
   end(id, {Code::Cancelled, "the send was cancelled"});
   out_.post({FrameKind::Withdraw, id});
   out_.flush();

@@ -12,12 +12,12 @@
 
 namespace sinew::shm {
 
-/// The sending half of an endpoint. It copies small messages into the ring, in several frames if they are longer than
-/// one. For other messages it sends a request, and copies them into the ring if the
-/// peer grants that.
+/// The sending half of an endpoint. It copies short messages into the ring, in several frames if one does not hold
+/// them. For a longer message it sends a request first. If the peer grants the request, it copies the message into the
+/// ring.
 class Sender {
  public:
-  /// Longer messages go by rendezvous, and often shorter ones, too (Hub::eager_bytes).
+  /// Longer messages always go by rendezvous. Hub::eager_bytes may be less.
   static constexpr std::size_t kEagerBytes = 64 << 10;
 
   /// Both outlive it.

@@ -8,9 +8,6 @@
 namespace sinew::shm {
 namespace {
 
-/// So little is never copied past the caches, nor by the string instruction.
-constexpr std::uint64_t kShortBytes = 512;
-
 bool overlap(const std::byte* a, std::uint64_t a_bytes, const std::byte* b, std::uint64_t b_bytes) noexcept {
   return a != nullptr && b != nullptr && a < b + b_bytes && b < a + a_bytes;
 }
@@ -61,7 +58,7 @@ void Announcer::announce(PendingCall& call) noexcept {
   slot.line.history = call.history;
   slot.line.done =
       static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
-  // Where there is a root, those who only give are ahead of those who take, and nobody waits for their lines.
+  // In a call with a root, ranks that only give run ahead of those that take. So nobody waits for these lines.
   const bool demoted = facts_.demoted_bytes > 0 && call.protocol <= Protocol::Lines &&
                        call.shown <= facts_.demoted_bytes && !has_root(call.collective);
   if (demoted && call.protocol == Protocol::Lines) demote_lines(slot.payload.data(), call.shown);
@@ -93,24 +90,18 @@ void Announcer::show(PendingCall& call, Slot& slot) noexcept {
 void Announcer::copy_shown(const PendingCall& call, std::byte* to) const noexcept {
   if (call.shown == 0) return;
   if (call.scales_inputs()) return call.scaler(to, call.in, call.shown);
-  if (call.without_own) return copy_blocks(call, to);
-  if (call.shown >= kShortBytes) return copy_for_others(to, call.in, call.shown);
-  std::memcpy(to, call.in, call.shown);
+  call.without_own ? copy_blocks(call, to) : copy_for_others(to, call.in, call.shown);
 }
 
-/// All blocks but this rank's.
+/// Copies all blocks except this rank's own.
 void Announcer::copy_blocks(const PendingCall& call, std::byte* to) const noexcept {
   const std::uint64_t before = static_cast<std::uint64_t>(members_.rank()) * call.bytes;
   copy_for_others(to, call.in, before);
   copy_for_others(to + before, call.in + before + call.bytes, call.shown - before);
 }
 
-void Announcer::copy_for_others(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
-  if (bytes < kShortBytes) {
-    if (bytes > 0) std::memcpy(to, from, bytes);
-    return;
-  }
-  const bool on_a_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine == 0;  // not behind an odd number of bytes
+void Announcer::copy_long(std::byte* to, const std::byte* from, std::uint64_t bytes) const noexcept {
+  const bool on_a_line = reinterpret_cast<std::uintptr_t>(to) % kCacheLine == 0;  // a block may begin anywhere
   if (bytes >= facts_.stream_from_bytes && on_a_line) {
     stream_copy(to, from, bytes);
     finish_streams();

@@ -24,7 +24,7 @@ constexpr Seconds kPerRank = 60e-9;
 /// Its payload behind it, while it is in the other core's cache.
 constexpr double kLinesPerS = 8e9;
 
-/// Repetitions that lie further apart are too noisy to choose by.
+/// If Facts::spread is larger, the measurement was too noisy.
 constexpr double kMostSpread = 0.2;
 
 /// Bytes that one rank reads from others, by the cheapest way there is.

@@ -23,13 +23,13 @@ enum class Protocol : std::uint8_t {
   Parts,   ///< v-forms: each rank shows a table with the places of its parts for the other ranks
 };
 
-/// Collectives of one family move the same bytes in the same order, so one measurement holds for all of them.
+/// Collectives that share one measurement, because they read and copy in the same way.
 enum class Family : std::uint8_t {
-  Root,     ///< broadcast, scatter: one rank is read
-  Sum,      ///< all_reduce, reduce: everything of all ranks is read
-  Scatter,  ///< reduce_scatter: a block of all ranks is read, and combined
-  Gather,   ///< all_gather, gather: everything of all ranks is copied
-  Swap,     ///< all_to_all: a block of all ranks is copied
+  Root,     ///< broadcast, scatter: ranks copy from the root
+  Sum,      ///< all_reduce, reduce: ranks combine the whole contributions of all ranks
+  Scatter,  ///< reduce_scatter: each rank combines one block of each contribution
+  Gather,   ///< all_gather, gather: ranks copy the whole contributions of all ranks
+  Swap,     ///< all_to_all: each rank copies one block of each contribution
 };
 inline constexpr std::size_t kFamilies = 5;
 constexpr Family family_of(Collective c) noexcept {
@@ -50,7 +50,7 @@ constexpr std::array<std::uint64_t, kFamilies> all_families(std::uint64_t bytes)
   return all;
 }
 
-/// Lengths from the first to below the second.
+/// The lengths that are at least `from` and less than `to`.
 struct Lengths {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   std::uint64_t from = kNever;
@@ -59,7 +59,7 @@ struct Lengths {
   constexpr bool empty() const noexcept { return from >= to; }
 };
 
-/// The element of an array by Family that counts for a collective.
+/// Returns the element for the collective's Family.
 template <class T>
 constexpr T& of_family(std::array<T, kFamilies>& all, Collective c) noexcept {
   return all[static_cast<std::size_t>(family_of(c))];
@@ -84,11 +84,14 @@ struct Facts {
   /// that. They are lengths of a block in all_gather and all_to_all, and of the whole contribution in others.
   std::array<Lengths, kFamilies> read_in_place{};
   std::uint64_t stream_from_bytes = 1 << 10;  ///< from this length on, copies for other ranks go past the caches
-  std::uint64_t string_from_bytes = 2 << 10;  ///< from this length on, other copies for them are string_copy()
-  /// Up to this length, what a rank writes for others goes to the cache that cores share, if there is such a hint.
+  std::uint64_t string_from_bytes = 2 << 10;  ///< from this length on, the others of them use string_copy()
+  /// The longest payload that is pushed to the cache that cores share (demote_lines). 0: none is.
   std::uint64_t demoted_bytes = 0;
-  Lengths messages_in_place{};  ///< the same of a message, beside copying it through the ring
-  double spread = 0;            ///< how far repetitions of the same measurement lay apart, median: 0.1 is 10 %
+  /// The lengths of messages that are read in place. Other messages are copied through the ring.
+  Lengths messages_in_place{};
+  /// By how much the slowest repetition of a measurement took longer than the fastest: 0.1 is 10 %. The median of all
+  /// measurements.
+  double spread = 0;
 
   /// The fewest ranks for Protocol::Tree; 0: it is used if it is predicted to be faster.
   std::uint64_t tree_from_ranks = 0;
@@ -102,12 +105,12 @@ struct Facts {
 /// True if other ranks read from this rank. That is the root of a broadcast, and all other ranks of a gather. An input
 /// that is multiplied first is shown, too, and its owner reads it there.
 bool shows(const CollectiveDesc& desc, int rank) noexcept;
-/// The bytes that a rank gives to the others.
+/// A rank's input to a call, as the other ranks read it.
 struct Contribution {
-  std::uint64_t given = 0;   ///< the bytes of its input that the others read, where they lie or as they are shown
-  std::uint64_t shown = 0;   ///< the bytes that are copied if they are shown
-  bool blocks = false;       ///< each rank reads a block of its own from every rank
-  bool without_own = false;  ///< then the owner's block is not copied, unless the input is multiplied first
+  std::uint64_t given = 0;   ///< its bytes
+  std::uint64_t shown = 0;   ///< the bytes that the rank copies if the others cannot read its input in place
+  bool blocks = false;       ///< true: it has a block for each rank, and each rank reads its own block only
+  bool without_own = false;  ///< true: the rank does not copy the block that only itself reads
 };
 inline Contribution contribution_to(const CollectiveDesc& desc, int ranks) noexcept {
   if (desc.collective == Collective::Barrier) return {};
@@ -127,9 +130,9 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, 
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
-/// Says why measured facts are doubtful; empty: they are not.
+/// Returns the reason why measured facts are doubtful, for users. Empty: they are not doubtful.
 std::string doubt_in(const Facts& facts);
-/// All choices, in a line.
+/// Returns all choices in one line, for benchmarks.
 SINEW_API std::string to_string(const Facts& facts);
 
 SINEW_API Bytes encode(const Facts& facts);

@@ -21,11 +21,11 @@ struct PendingCall {
   std::int32_t root = 0;
   std::byte* out = nullptr;
   const std::byte* in = nullptr;
-  std::uint64_t bytes = 0;   ///< of desc.count elements
-  std::uint64_t given = 0;   ///< of `in`, to the others; 0 where nobody reads it
-  std::uint64_t shown = 0;   ///< of these, if they are copied for the others
-  bool blocks = false;       ///< each rank reads a block of its own of every contribution
-  bool without_own = false;  ///< what is copied for the others lacks this rank's block
+  std::uint64_t bytes = 0;  ///< of desc.count elements
+  std::uint64_t given = 0;  ///< this and the following: as in Contribution; 0: nobody reads `in`
+  std::uint64_t shown = 0;
+  bool blocks = false;
+  bool without_own = false;
   Reducer reducer;
   ManyReducer many;      ///< fn null: only `reducer`
   bool by_tree = false;  ///< in the canonical order
@@ -50,7 +50,7 @@ void reduce_all(const PendingCall& call, std::byte* out, const void* const* sour
 void combine(const PendingCall& call, std::byte* out, const void* const* sources, int count,
              std::uint64_t bytes) noexcept;
 
-/// What this rank makes of everybody's contribution: `shown[r]` is what it reads of rank r's.
+/// Computes this rank's result. `shown[r]` is the part of rank r's contribution that this rank reads.
 void finish_at_once(const PendingCall& call, const void* const* shown, int rank, int ranks) noexcept;
 
 }  // namespace sinew::shm

@@ -62,7 +62,7 @@ WorldOptions options_for(const Membership& membership) {
   return options;
 }
 
-/// `first`: this process is in no World yet. Others are made for a group.
+/// `first`: this process is in no World yet. A later World is made for a group, and measures nothing.
 std::unique_ptr<Members> whole(const WorldChoice& choice, Exchange exchange, const Membership& membership, bool first) {
   WorldOptions options = options_for(membership);
   options.measures = first;
