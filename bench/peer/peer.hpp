@@ -8,7 +8,7 @@
 /// call each function together, none throws; the library's own errors end the job.
 namespace sinew::bench {
 
-inline constexpr std::uint32_t kPeerAbi = 4;
+inline constexpr std::uint32_t kPeerAbi = 5;
 
 enum class PeerCall : std::uint8_t {
   AllReduce,
@@ -36,7 +36,8 @@ struct Peer {
   void (*stop)() = nullptr;
   int (*rank)() = nullptr;
   int (*size)() = nullptr;
-  /// Everybody's bytes, handed to `take` in the order of the ranks.
+  /// Passes the bytes of all ranks to `take`, in the order of the ranks. Null: the library cannot, and the ranks meet by
+  /// their launcher's variables.
   void (*all_gather)(const void* mine, std::size_t bytes, void* context,
                      void (*take)(void* context, const void* data, std::size_t bytes)) = nullptr;
   /// What run() will do from now on: a call, dtype and operator by sinew's names, elements per rank as sinew counts,

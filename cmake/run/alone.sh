@@ -18,11 +18,11 @@ public_headers() {
 
 # compile_alone FILE..: each for itself, syntax only, with the options of its own source file or, for a header, of a source
 # in its folder. Files that no target of this build compiles (fakes for other programs, consumers) are passed over. So are
-# files that include mpi.h, because only their own targets know which MPI's folder has it.
+# modules of peers, because only their own targets, or sinew-bench, know which folder has the peer's files.
 compile_alone() {
   configure unmerged 2>/dev/null || return 1
   local list=build/unmerged/compile_commands.json
-  printf '%s\n' "$@" | { xargs -d '\n' grep -L '^#include <mpi\.h>' || true; } | jq -rR --slurpfile commands "$list" --arg root "$PWD/" '
+  printf '%s\n' "$@" | { xargs -d '\n' grep -LE '^#include <(mpi\.h|shm\.cpp)>' || true; } | jq -rR --slurpfile commands "$list" --arg root "$PWD/" '
     def options: (.command | gsub(" -o [^ ]+ -c [^ ]+$"; "") | gsub(" -include [^ ]+cmake_pch.hxx"; "")
       | gsub("^.*?(?<compiler>[^ ]*c[+][+]) "; "\(.compiler) "));
     . as $file | ($file | sub("/[^/]*$"; "")) as $folder

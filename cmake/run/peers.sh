@@ -1,5 +1,6 @@
 # ./run peers: sinew beside the strongest MPIs of the Python registry, in the same processes on the same buffers. Each MPI is
-# installed into a folder of its own below build/peers. sinew-bench compiles its module for it (--peer PREFIX).
+# installed into a folder of its own below build/peers. sinew-bench compiles its module for it (--peer PREFIX). The case
+# "inference" is measured beside DeepSpeed's all-reduce for CPUs.
 
 peer_names=(impi openmpi mpich)
 
@@ -10,6 +11,10 @@ peer_folder() { echo "$PWD/build/peers/$1"; }
 install_peer() {
   local folder packages
   folder=$(peer_folder "$1")
+  if [ "$1" = deepspeed ]; then
+    install_deepspeed "$folder"
+    return
+  fi
   if [ -e "$folder/include/mpi.h" ] && [ -e "$folder/lib/libmpi.so" ]; then return; fi
   say "installing $1 into build/peers/$1"
   python3 -m venv "$folder"
@@ -17,7 +22,19 @@ install_peer() {
   "$folder/bin/python" -m pip install --quiet --no-deps "${packages[@]}" >&2
 }
 
-# with_peer NAME RANKS COMMAND..: starts the ranks by the MPI's own launcher, with what it needs on one host
+# install_deepspeed FOLDER: unpacks the source package. Only csrc/cpu/comm/shm.cpp and its headers are compiled.
+install_deepspeed() {
+  local package
+  if [ -e "$1/csrc/cpu/comm/shm.cpp" ]; then return; fi
+  say "unpacking deepspeed into $1"
+  package=$(python_packages peer_deepspeed)
+  mkdir -p "$1"
+  python3 -m venv "$1/environment"
+  DS_BUILD_OPS=0 "$1/environment/bin/python" -m pip download --quiet --no-deps --no-binary :all: --dest "$1" "$package" >&2
+  tar -xf "$1"/deepspeed-*.tar.gz -C "$1" --strip-components 1
+}
+
+# with_peer NAME RANKS COMMAND..: starts the ranks by the peer's own launcher, with what it needs on one host
 with_peer() {
   local folder ranks=$2
   local -a settings=()
@@ -27,16 +44,21 @@ with_peer() {
     impi) settings=(I_MPI_ROOT="$folder" I_MPI_FABRICS=shm) ;;
   esac
   shift 2
+  if [ "${folder##*/}" = deepspeed ]; then
+    build/release/bin/sinew-run -n "$ranks" "$@"
+    return
+  fi
   env "${settings[@]}" "$folder/bin/mpiexec" -n "$ranks" "$@"
 }
 
-# peer_table FOLDER: for each size the median time of sinew, and the median of each peer's time divided by sinew's in the same
+# peer_table FOLDER PEER..: for each size the median time of sinew, and the median of each peer's time divided by sinew's in the same
 # lines. * marks ratios of which most lines were noisy. The last line has the geometric means.
 peer_table() {
   local folder=$1 name
-  for name in "${peer_names[@]}"; do
+  shift
+  for name in "$@"; do
     jq -c --arg peer "$name" '{peer: $peer, bytes, speedup, noisy, ours: .time_us}' "$folder/$name" 2>/dev/null || true
-  done | jq -rs --arg names "${peer_names[*]}" '
+  done | jq -rs --arg names "$*" '
     def median: sort | .[length / 2 | floor];
     ($names | split(" ")) as $names
     | group_by(.bytes)
@@ -52,9 +74,13 @@ peer_table() {
     | @tsv'
 }
 
+# What "inference" stands for: the sums of layers under tensor parallelism, each in buffers that no call has used before.
+inference_case=(all_reduce -d bf16 --in-place)
+inference_sizes=(8KiB 1MiB)
+
 run_peers() {
   local ranks=2 runs=3 last=64MiB install_only=false name run collective folder
-  local -a collectives=()
+  local -a collectives=() peers what
   while [ $# -gt 0 ]; do
     case $1 in
       --install) install_only=true ;;
@@ -69,27 +95,33 @@ run_peers() {
     shift
   done
   if [ ${#collectives[@]} -eq 0 ]; then
-    collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast reduce gather scatter latency bandwidth)
+    collectives=(all_reduce all_gather reduce_scatter all_to_all broadcast reduce gather scatter latency bandwidth inference)
   fi
   need_packages bench build
-  for name in "${peer_names[@]}"; do install_peer "$name"; done
+  for name in "${peer_names[@]}" deepspeed; do install_peer "$name"; done
   if $install_only; then return; fi
   configure release -DSINEW_BUILD_TESTS=OFF -DSINEW_BUILD_EXAMPLES=OFF
-  compile release sinew-bench
+  compile release sinew-bench sinew-run
   folder=build/peers/lines
   rm -rf "$folder"
   for collective in "${collectives[@]}"; do
     mkdir -p "$folder/$collective"
+    peers=("${peer_names[@]}")
+    what=("$collective" -b 8 -e "$last")
+    if [ "$collective" = inference ]; then
+      peers=(deepspeed)
+      what=("${inference_case[@]}" -b "${inference_sizes[0]}" -e "${inference_sizes[1]}")
+    fi
     for ((run = 1; run <= runs; ++run)); do
-      for name in "${peer_names[@]}"; do
+      for name in "${peers[@]}"; do
         say "peers: $collective beside $name, run $run of $runs"
-        with_peer "$name" "$ranks" build/release/bin/sinew-bench "$collective" -b 8 -e "$last" -f 2 --transport shm \
+        with_peer "$name" "$ranks" build/release/bin/sinew-bench "${what[@]}" -f 2 --transport shm \
           --peer "$(peer_folder "$name")" --json "$folder/line" >"$folder/log" 2>&1 ||
           { cat "$folder/log" >&2; die "peers: $collective beside $name failed, see above"; }
         cat "$folder/line" >>"$folder/$collective/$name"
       done
     done
     printf '\n%s on %s ranks: time of the peer / time of sinew, median of %s runs (* mostly noisy)\n' "$collective" "$ranks" "$runs"
-    peer_table "$folder/$collective" | column -t -s $'\t'
+    peer_table "$folder/$collective" "${peers[@]}" | column -t -s $'\t'
   done
 }

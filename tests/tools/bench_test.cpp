@@ -363,6 +363,34 @@ TEST(SinewBench, TakesTheTransportAndAlgorithmThatItIsTold) {
   EXPECT_EQ(job.lines[0]["algorithm"], "ring");
 }
 
+/// The ranks are those of sinew-run. The file in the place of DeepSpeed's is one of the tests.
+TEST(SinewBench, MeasuresDeepSpeedByItsFolder) {
+  const ScratchFolder cache;
+  const auto beside = [&](const std::string& folder, std::vector<std::string> more) {
+    std::vector<std::string> options{"all_reduce", "-b", "64", "-e", "4096", "-f", "64", "--peer", folder};
+    options.insert(options.end(), more.begin(), more.end());
+    return job_of({SINEW_RUN, "-n", "2"}, options, {"XDG_CACHE_HOME=" + (cache / "cache")});
+  };
+  const Job job = beside(FAKE_DEEPSPEED, {"--in-place"});
+  EXPECT_EQ(job.outcome.exit_code, 0) << job.outcome.err;
+  ASSERT_EQ(job.lines.size(), 2u) << job.outcome.err;
+  EXPECT_EQ(job.lines[0]["peer"], "DeepSpeed");
+  EXPECT_GT(job.lines[0]["peer_time_us"], 0);
+  EXPECT_EQ(job.lines[0]["wrong"], 0);
+  EXPECT_THAT(beside(FAKE_DEEPSPEED, {}).outcome.err,
+              HasSubstr("DeepSpeed does not offer a result beside its input, so use --in-place"));
+  EXPECT_THAT(beside(FAKE_DEEPSPEED, {"--in-place", "-o", "max"}).outcome.err,
+              HasSubstr("DeepSpeed does not offer this operator"));
+  const std::filesystem::path broken = cache / "broken/csrc/cpu/comm";
+  std::filesystem::create_directories(broken);
+  std::ofstream(broken / "shm.cpp") << "#error not this one\n";
+  EXPECT_THAT(beside(cache / "broken", {"--in-place"}).outcome.err, HasSubstr("did not compile: "));
+  const Outcome alone = run_program({SINEW_BENCH, "all_reduce", "--in-place", "--peer", FAKE_DEEPSPEED},
+                                    {"XDG_CACHE_HOME=" + (cache / "cache")});
+  EXPECT_EQ(alone.exit_code, 1);
+  EXPECT_THAT(alone.err, HasSubstr("RANK is not set; DeepSpeed's all-reduce expects ranks that sinew-run has started"));
+}
+
 TEST(SinewBench, MeasuresMpiInTheSameProcesses) {
   bool any = false;
   for (const char* launcher : {"mpirun.openmpi", "mpirun.mpich"}) {

@@ -44,10 +44,10 @@ WorldOptions world_options(const BenchOptions& options) {
   return world;
 }
 
-/// With a peer the ranks are the peer's, and they meet over it; a secret goes the same way.
+/// The ranks are those of the peer. They meet over it if it can gather, and send the secret of the World the same way.
 World make_world(const BenchOptions& options, const LoadedPeer* peer) {
   WorldOptions world = world_options(options);
-  if (peer == nullptr) return World::from_environment(std::move(world));
+  if (peer == nullptr || peer->functions().all_gather == nullptr) return World::from_environment(std::move(world));
   return world_over(peer->exchange(), std::move(world));
 }
 

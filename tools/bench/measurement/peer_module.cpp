@@ -50,9 +50,11 @@ fs::path built_module(const std::string& name) {
   return fs::exists(built, error) ? built : own_prefix() / SINEW_LIBRARY_FOLDER / name;
 }
 
-/// The header and the library of an MPI.
-struct Installation {
-  fs::path header, library;
+/// The way to compile the module of an installed library.
+struct Recipe {
+  std::string source;               ///< its file in the folder of sources
+  std::vector<fs::path> made_from;  ///< files of the library; the module is compiled again when they change
+  std::vector<std::string> options;
 };
 
 std::optional<fs::path> first_of(const std::vector<fs::path>& files) {
@@ -62,28 +64,51 @@ std::optional<fs::path> first_of(const std::vector<fs::path>& files) {
   return found == files.end() ? std::nullopt : std::optional(*found);
 }
 
-Installation installation(fs::path prefix) {
-  if (!prefix.has_filename()) prefix = prefix.parent_path();  // without a slash at its end
+std::string text_of(const std::vector<fs::path>& files) {
+  std::vector<std::string> all;
+  for (const fs::path& file : files) all.push_back(file.string());
+  return fmt::format("{}", fmt::join(all, " or "));
+}
+
+/// Returns nothing if the prefix has no DeepSpeed. It may be the folder of a source package, or one of installed Python
+/// packages.
+std::optional<Recipe> recipe_for_deepspeed(const fs::path& prefix) {
+  const fs::path below = "csrc/cpu/comm/shm.cpp";
+  const auto source = first_of({prefix / below, prefix / "deepspeed/ops" / below, prefix / "ops" / below});
+  if (!source) return std::nullopt;
+  const fs::path folder = source->parent_path();
+  return Recipe{.source = "deepspeed.cpp",
+                .made_from = {*source},
+                .options = {"-fopenmp", "-w", "-I", folder.string()}};
+}
+
+Recipe recipe_for_mpi(const fs::path& prefix) {
   const std::vector<fs::path> headers{prefix / "include/mpi.h", prefix / "include/mpi/mpi.h"};
   const fs::path of_debian = prefix.parent_path() / fmt::format("lib{}.so", prefix.filename().string());  // libmpich.so
   const std::vector<fs::path> libraries{prefix / "lib/libmpi.so", prefix / "lib64/libmpi.so",
                                         prefix / "lib/libmpich.so", prefix / "lib/release/libmpi.so", of_debian};
   const auto header = first_of(headers), library = first_of(libraries);
-  const auto text = [](const std::vector<fs::path>& files) {
-    std::vector<std::string> all;
-    for (const fs::path& file : files) all.push_back(file.string());
-    return fmt::format("{}", fmt::join(all, " or "));
-  };
   if (!header || !library)
-    throw Error(Code::InvalidArgument, fmt::format("--peer {}: there is no {}; expected the prefix of an MPI with its "
-                                                   "header and its library",
-                                                   prefix.string(), text(header ? libraries : headers)));
-  return {*header, fs::canonical(*library)};
+    throw Error(Code::InvalidArgument,
+                fmt::format("--peer {}: there is no {}; expected the prefix of an MPI with its header and its library, or "
+                            "a folder with DeepSpeed's csrc/cpu/comm/shm.cpp",
+                            prefix.string(), text_of(header ? libraries : headers)));
+  const fs::path target = fs::canonical(*library);
+  return {.source = "mpi.cpp",
+          .made_from = {*header, target},
+          .options = {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", header->parent_path().string(), target.string(),
+                      "-Wl,-rpath," + target.parent_path().string()}};
 }
 
-/// Returns the source of the module. An installation has it in share/sinew/peer. A build takes that of its source tree.
-fs::path source_of_module() {
-  const fs::path installed = own_prefix() / "share/sinew/peer/mpi.cpp", in_tree = SINEW_PEER_SOURCE;
+Recipe recipe_for(fs::path prefix) {
+  if (!prefix.has_filename()) prefix = prefix.parent_path();  // without a slash at its end
+  const auto deepspeed = recipe_for_deepspeed(prefix);
+  return deepspeed ? *deepspeed : recipe_for_mpi(prefix);
+}
+
+/// Returns the source of a module. An installation has it in share/sinew/peer. A build takes that of its source tree.
+fs::path source_of_module(const std::string& name) {
+  const fs::path installed = own_prefix() / "share/sinew/peer" / name, in_tree = fs::path(SINEW_PEER_SOURCES) / name;
   if (const auto source = first_of({installed, in_tree})) return *source;
   throw Error(Code::Unavailable, fmt::format("--peer: the source of its module is neither {} nor {}; expected an "
                                              "installation of the tools that is whole",
@@ -111,9 +136,11 @@ void make_own_folder(const fs::path& folder) {
 }
 
 /// The name of the module changes with everything that it was made from.
-std::string module_name(const Installation& mpi, const fs::path& source) {
+std::string module_name(const Recipe& recipe, const fs::path& source) {
+  std::vector<fs::path> files = recipe.made_from;
+  files.insert(files.end(), {source, source.parent_path() / "peer.hpp"});
   std::string made_from;
-  for (const fs::path& file : {mpi.header, mpi.library, source, source.parent_path() / "peer.hpp"})
+  for (const fs::path& file : files)
     made_from += fmt::format("{} {} {}\n", fs::canonical(file).string(), fs::file_size(file),
                              fs::last_write_time(file).time_since_epoch().count());
   return fmt::format("{:016x}-{}.so", std::hash<std::string>()(made_from), bench::kPeerAbi);
@@ -151,15 +178,14 @@ std::string first_line_with_error(const fs::path& log) {
   return first;
 }
 
-void compile(const fs::path& prefix, const Installation& mpi, const fs::path& source, const fs::path& module) {
+void compile(const fs::path& prefix, const Recipe& recipe, const fs::path& source, const fs::path& module) {
   const char* const chosen = std::getenv("CXX");
   const std::string compiler = chosen != nullptr && *chosen != '\0' ? chosen : "c++";
   const fs::path made = fs::path(module).concat(".made"), log = fs::path(module).concat(".log");
-  const int status =
-      run_command({compiler, "-std=c++20", "-O2", "-fPIC", "-shared", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I",
-                   mpi.header.parent_path().string(), source.string(), "-o", made.string(), mpi.library.string(),
-                   "-Wl,-rpath," + mpi.library.parent_path().string()},
-                  log);
+  std::vector<std::string> words{compiler, "-std=c++20", "-O2",          "-fPIC", "-shared", "-I",
+                                 (source.parent_path() / source.stem()).string(), source.string(), "-o", made.string()};
+  words.insert(words.end(), recipe.options.begin(), recipe.options.end());
+  const int status = run_command(words, log);
   if (status != 0)
     throw Error(Code::Unavailable, fmt::format("--peer {}: its module did not compile: {} (all of it: {})",
                                                prefix.string(), first_line_with_error(log), log.string()));
@@ -169,15 +195,15 @@ void compile(const fs::path& prefix, const Installation& mpi, const fs::path& so
 }
 
 fs::path compiled_module(const fs::path& prefix) {
-  const Installation mpi = installation(prefix);
-  const fs::path source = source_of_module(), folder = cache_folder();
+  const Recipe recipe = recipe_for(prefix);
+  const fs::path source = source_of_module(recipe.source), folder = cache_folder();
   try {
     make_own_folder(folder);
-    const fs::path module = folder / module_name(mpi, source);
+    const fs::path module = folder / module_name(recipe, source);
     const FileDescriptor lock(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     while (lock.get() >= 0 && flock(lock.get(), LOCK_EX) != 0 && errno == EINTR) {
     }
-    if (!fs::exists(module)) compile(prefix, mpi, source, module);
+    if (!fs::exists(module)) compile(prefix, recipe, source, module);
     return module;
   } catch (const fs::filesystem_error& e) {
     throw Error(Code::System, fmt::format("--peer {}: the module cannot be kept: {}", prefix.string(), e.what()));
