@@ -58,12 +58,9 @@ void Announcer::announce(PendingCall& call) noexcept {
   slot.line.history = call.history;
   slot.line.done =
       static_cast<std::uint32_t>(call.protocol == Protocol::Tree ? trees_.done_in_subtree(call, done) : done);
-  // In a call with a root, ranks that only give run ahead of those that take. So nobody waits for these lines.
-  const bool demoted = facts_.demoted_bytes > 0 && call.protocol <= Protocol::Lines &&
-                       call.shown <= facts_.demoted_bytes && !has_root(call.collective);
-  if (demoted && call.protocol == Protocol::Lines) demote_lines(slot.payload.data(), call.shown);
+  if (call.demoted && call.protocol == Protocol::Lines) demote_lines(slot.payload.data(), call.shown);
   slot.line.stamp.store(members_.stamp(call.sequence), std::memory_order_release);
-  if (demoted) demote_lines(&slot.line, sizeof slot.line);
+  if (call.demoted) demote_lines(&slot.line, sizeof slot.line);
   members_.notify_all();
   if (has_root(call.collective) && is_from_root(call.collective) == (members_.rank() == call.root)) own_next(call);
 }

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/call/determinism.hpp>
 #include <sinew/transports/shm/offload/offload.hpp>
 
 namespace sinew::shm {
@@ -73,32 +72,28 @@ std::size_t ShmOffload::memory_bytes() const noexcept {
 
 void ShmOffload::launch(const Call& call, Completion& done) {
   PendingCall& c = calls_.prepare();
-  const CollectiveDesc& desc = call.desc;
+  if (call.fingerprint != form_fingerprint_ || call.desc.count != form_count_) [[unlikely]]
+    take_form(call);
+  static_cast<CallForm&>(c) = form_;
   c.done = &done;
   c.fingerprint = call.fingerprint;
   c.history = static_cast<std::uint32_t>(call.history >> 32);
-  c.collective = desc.collective;
-  c.op = desc.op;
-  c.root = desc.root;
-  const Contribution contribution = contribution_to(desc, members_.count());
-  c.protocol = protocol_of(desc, members_.count(), facts_, contribution.shown);
-  c.in = call.in.data;
+  c.exposed = false;
   c.out = call.out.data;
-  c.bytes = desc.count * size_of(desc.dtype);
-  const bool gives = shows(desc, members_.rank());
-  c.blocks = contribution.blocks;
-  c.without_own = contribution.without_own;
-  c.given = gives ? contribution.given : 0;
-  c.shown = gives ? contribution.shown : 0;
+  c.in = call.in.data;
   c.reducer = call.reducer;
   c.many = call.many;
-  c.by_tree = needs_canonical_order(desc, members_.count());
   c.scaler = call.scaler;
-  c.exposed = false;
   if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
   if (c.protocol == Protocol::Tree) trees_.prepare(c);  // builds the tree while the call may still fail
   calls_.launched();
   if (end_.ok()) announcer_.announce_waiting();
+}
+
+void ShmOffload::take_form(const Call& call) noexcept {
+  form_ = form_of(call.desc, members_.rank(), members_.count(), facts_);
+  form_fingerprint_ = call.fingerprint;
+  form_count_ = call.desc.count;
 }
 
 void ShmOffload::abort(const Status& reason) noexcept {

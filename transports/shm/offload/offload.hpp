@@ -30,6 +30,7 @@ class ShmOffload final : public CollectiveOffload {
   void use(const Facts& facts) noexcept {
     facts_ = facts;
     facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
+    form_count_ = kNoForm;
   }
 
   /// Can its ranks read each other's ordinary memory in place?
@@ -57,6 +58,7 @@ class ShmOffload final : public CollectiveOffload {
     Draining,   ///< this rank has its result; other ranks still read its buffers
   };
 
+  void take_form(const Call& call) noexcept;
   int advance() noexcept;
   int advance_tree(PendingCall& call);
   bool can_advance() noexcept;
@@ -73,6 +75,11 @@ class ShmOffload final : public CollectiveOffload {
 
   Members members_;
   Facts facts_;
+  /// The form of the latest call, for calls that repeat. The fingerprint and the whole count determine it.
+  static constexpr std::uint64_t kNoForm = ~std::uint64_t{0};
+  CallForm form_;
+  Fingerprint form_fingerprint_ = 0;
+  std::uint64_t form_count_ = kNoForm;
   CallRing calls_;
   TreeCalls trees_;
   Announcer announcer_;

@@ -2,6 +2,7 @@
 #include <array>
 #include <cstring>
 
+#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/numeric/canonical_tree.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
 
@@ -31,6 +32,26 @@ void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const*
 }
 
 }  // namespace
+
+CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts) noexcept {
+  const Contribution contribution = contribution_to(desc, ranks);
+  const Protocol protocol = protocol_of(desc, ranks, facts, contribution.shown);
+  const bool gives = shows(desc, rank);
+  const std::uint64_t shown = gives ? contribution.shown : 0;
+  return {.collective = desc.collective,
+          .op = desc.op,
+          .protocol = protocol,
+          .by_tree = needs_canonical_order(desc, ranks),
+          .blocks = contribution.blocks,
+          .without_own = contribution.without_own,
+          // In a call with a root, ranks that only give run ahead of those that take. So nobody waits for these lines.
+          .demoted = facts.demoted_bytes > 0 && protocol <= Protocol::Lines && shown <= facts.demoted_bytes &&
+                     !has_root(desc.collective),
+          .root = desc.root,
+          .bytes = desc.count * size_of(desc.dtype),
+          .given = gives ? contribution.given : 0,
+          .shown = shown};
+}
 
 void reduce_all(const PendingCall& call, std::byte* out, const void* const* sources, int count,
                 std::uint64_t bytes) noexcept {

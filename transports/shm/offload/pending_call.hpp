@@ -9,28 +9,34 @@
 
 namespace sinew::shm {
 
+/// The part of a call that follows from its description, the rank and the facts. Calls that repeat have the same.
+struct CallForm {
+  Collective collective = Collective::Barrier;
+  ReduceOp op = ReduceOp::Sum;
+  Protocol protocol = Protocol::Inline;
+  bool by_tree = false;  ///< true: contributions combine in the canonical order
+  bool blocks = false;   ///< this and the following: as in Contribution
+  bool without_own = false;
+  bool demoted = false;  ///< true: the announcement is pushed to the cache that cores share
+  std::int32_t root = 0;
+  std::uint64_t bytes = 0;  ///< of desc.count elements
+  std::uint64_t given = 0;  ///< as in Contribution; 0: no rank reads `in`
+  std::uint64_t shown = 0;
+};
+CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts) noexcept;
+
 /// One launched call, in the words of this transport.
-struct PendingCall {
+struct PendingCall : CallForm {
   Completion* done = nullptr;
   std::uint64_t sequence = 0;  ///< of this group, without gaps
   Fingerprint fingerprint = 0;
   std::uint32_t history = 0;  ///< as in FlagLine
-  Collective collective = Collective::Barrier;
-  ReduceOp op = ReduceOp::Sum;
-  Protocol protocol = Protocol::Inline;
-  std::int32_t root = 0;
+  bool exposed = false;       ///< peers read the user's buffers themselves: not done before they are
   std::byte* out = nullptr;
   const std::byte* in = nullptr;
-  std::uint64_t bytes = 0;  ///< of desc.count elements
-  std::uint64_t given = 0;  ///< this and the following: as in Contribution; 0: nobody reads `in`
-  std::uint64_t shown = 0;
-  bool blocks = false;
-  bool without_own = false;
   Reducer reducer;
-  ManyReducer many;      ///< fn null: only `reducer`
-  bool by_tree = false;  ///< in the canonical order
+  ManyReducer many;  ///< fn null: only `reducer`
   Scaler scaler;
-  bool exposed = false;  ///< peers read the user's buffers themselves: not done before they are
 
   bool scales_inputs() const noexcept { return op == ReduceOp::PreMulSum && scaler.fn != nullptr; }
   bool scales_result() const noexcept { return op == ReduceOp::Average && scaler.fn != nullptr; }
