@@ -38,7 +38,8 @@ State& state() {
 int number_of(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text != nullptr && *text != '\0') return std::atoi(text);
-  std::fprintf(stderr, "--peer: %s is not set; DeepSpeed's all-reduce expects ranks that sinew-run has started\n", variable);
+  std::fprintf(stderr, "--peer: %s is not set; DeepSpeed's all-reduce expects ranks that sinew-run has started\n",
+               variable);
   std::exit(1);
 }
 

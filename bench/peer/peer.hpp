@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What sinew-bench needs of another communication library, to measure it in the same processes on the same buffers.
+/// The functions by which sinew-bench measures another communication library in the same processes on the same buffers.
 /// A module is compiled against that library, loaded at run time, and has one entry point, sinew_bench_peer. All ranks
 /// call each function together, none throws; the library's own errors end the job.
 namespace sinew::bench {
@@ -36,8 +36,8 @@ struct Peer {
   void (*stop)() = nullptr;
   int (*rank)() = nullptr;
   int (*size)() = nullptr;
-  /// Passes the bytes of all ranks to `take`, in the order of the ranks. Null: the library cannot, and the ranks meet by
-  /// their launcher's variables.
+  /// Passes the bytes of all ranks to `take`, in the order of the ranks. Null: the library cannot do that, and the ranks
+  /// meet by their launcher's variables.
   void (*all_gather)(const void* mine, std::size_t bytes, void* context,
                      void (*take)(void* context, const void* data, std::size_t bytes)) = nullptr;
   /// What run() will do from now on: a call, dtype and operator by sinew's names, elements per rank as sinew counts,

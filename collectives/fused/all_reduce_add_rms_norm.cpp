@@ -30,7 +30,8 @@ void require_host(std::string_view name, ConstBuffer b) {
 void check(ConstBuffer partial, Buffer residual, const RmsNorm& norm, Buffer normed, DType dtype) {
   const std::size_t width = arguments::elements(kCall, "weight", norm.weight, dtype);
   if (!has_add_rms_norm(dtype))
-    throw Error(Code::InvalidArgument, fmt::format("{}: dtype {}; expected f16, bf16, f32 or f64", kCall, name_of(dtype)));
+    throw Error(Code::InvalidArgument,
+                fmt::format("{}: dtype {}; expected f16, bf16, f32 or f64", kCall, name_of(dtype)));
   if (width == 0)
     throw Error(Code::InvalidArgument, fmt::format("{}: weight has no elements; expected those of a row", kCall));
   if (!(norm.epsilon >= 0) || std::isinf(norm.epsilon))
@@ -61,9 +62,11 @@ void all_reduce_add_rms_norm(Communicator& ranks, ConstBuffer partial, Buffer re
                              Buffer normed, DType dtype, const CallOptions& options) {
   check(partial, residual, norm, normed, dtype);
   const std::size_t row = norm.weight.bytes;
-  const AddRmsNorm shape{.dtype = dtype, .width = row / size_of(dtype), .epsilon = norm.epsilon, .weight = norm.weight.data};
+  const AddRmsNorm shape{
+      .dtype = dtype, .width = row / size_of(dtype), .epsilon = norm.epsilon, .weight = norm.weight.data};
   const std::size_t piece = std::max<std::size_t>(kPieceBytes / row, 1) * row;
-  const std::size_t pieces = std::max<std::size_t>((partial.bytes + piece - 1) / piece, 1);  // one call without elements
+  const std::size_t pieces =
+      std::max<std::size_t>((partial.bytes + piece - 1) / piece, 1);  // one call without elements
   const auto part_of = [&](auto buffer, std::size_t i) {
     return buffer.part(i * piece, std::min(piece, partial.bytes - i * piece));
   };

@@ -77,8 +77,8 @@ void add_rms_norm_rows(const AddRmsNorm& shape, std::size_t rows, void* normed, 
   for (std::size_t row = 0; row < rows; ++row) {
     const std::size_t at = row * shape.width;
     Raw* const sum = static_cast<Raw*>(new_residual) + at;
-    const Acc squares = add_row<Codec>(sum, static_cast<const Raw*>(residual) + at, static_cast<const Raw*>(added) + at,
-                                       shape.width);
+    const Acc squares =
+        add_row<Codec>(sum, static_cast<const Raw*>(residual) + at, static_cast<const Raw*>(added) + at, shape.width);
     const Acc mean = squares / static_cast<Acc>(shape.width);
     const Acc factor = Acc{1} / std::sqrt(mean + static_cast<Acc>(shape.epsilon));
     scale_row<Codec>(static_cast<Raw*>(normed) + at, sum, static_cast<const Raw*>(shape.weight), factor, shape.width);

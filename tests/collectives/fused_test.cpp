@@ -18,7 +18,9 @@ namespace {
 using testing::HasSubstr;
 
 /// The share of a rank in element i, of few bits, so that sums are exact in any order.
-double share(int rank, std::size_t i) { return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 32) - 16; }
+double share(int rank, std::size_t i) {
+  return static_cast<double>((i * 7 + static_cast<std::size_t>(rank) * 3) % 32) - 16;
+}
 
 template <class T>
 T element(double value) {
@@ -48,13 +50,15 @@ void two_layers(Communicator& all, std::size_t rows, std::size_t width, bool in_
       for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
         double sum = static_cast<double>(i % 5);
         for (int r = 0; r < all.size(); ++r) sum += layer * share(r, i);
-        require(value(residual[i]) == sum, fmt::format("layer {}: residual {} is {}, not {}", layer, i, value(residual[i]), sum));
+        require(value(residual[i]) == sum,
+                fmt::format("layer {}: residual {} is {}, not {}", layer, i, value(residual[i]), sum));
         squares += sum * sum;
       }
       const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + 0.25);
       for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
         const double expected = value(residual[i]) * factor * value(weight[i % width]);
-        require(std::abs(value(normed[i]) - expected) <= 0x1p-8 * std::abs(expected), fmt::format("layer {}: normed {}", layer, i));
+        require(std::abs(value(normed[i]) - expected) <= 0x1p-8 * std::abs(expected),
+                fmt::format("layer {}: normed {}", layer, i));
       }
     }
   }
@@ -69,7 +73,7 @@ TEST_P(Fused, IsASumAnAdditionAndANorm) {
         two_layers<BFloat16>(world.communicator(), 3, 130, in_place);
         two_layers<float>(world.communicator(), 1, 1, in_place);
         two_layers<float>(world.communicator(), 0, 64, in_place);
-        two_layers<float>(world.communicator(), 150, 1000, in_place);  // in pieces, the last of which is shorter
+        two_layers<float>(world.communicator(), 150, 1000, in_place);   // in pieces, the last of which is shorter
         two_layers<double>(world.communicator(), 3, 50'000, in_place);  // a row is longer than a piece
       }
     });
@@ -91,13 +95,16 @@ TEST(FusedArguments, AreNamed_AndTheCommunicatorStaysUsable) {
     const Buffer sum = buffer_of(residual), out = buffer_of(normed);
     require_part(said(in, sum, norm, out, DType::I32), "dtype i32; expected f16, bf16, f32 or f64");
     require_part(said(in, sum, {}, out, DType::F32), "weight has no elements; expected those of a row");
-    require_part(said(in, sum, {.weight = norm.weight, .epsilon = -1}, out, DType::F32), "epsilon is -1; expected a finite");
-    require_part(said(in.part(0, 20), sum, norm, out, DType::F32), "partial has 20 bytes; expected whole rows of 16 bytes");
+    require_part(said(in, sum, {.weight = norm.weight, .epsilon = -1}, out, DType::F32),
+                 "epsilon is -1; expected a finite");
+    require_part(said(in.part(0, 20), sum, norm, out, DType::F32),
+                 "partial has 20 bytes; expected whole rows of 16 bytes");
     require_part(said(in, sum.part(0, 16), norm, out, DType::F32), "residual");
     require_part(said(in, sum, norm, out.part(0, 16), DType::F32), "normed");
     require_part(said(in, sum, norm, sum, DType::F32), "residual and normed overlap");
     require_part(said(sum, sum, norm, out, DType::F32), "residual and partial overlap");
-    require_part(said(out.part(0, 16), sum.part(0, 16), norm, out.part(8, 16), DType::F32), "partial and normed overlap");
+    require_part(said(out.part(0, 16), sum.part(0, 16), norm, out.part(8, 16), DType::F32),
+                 "partial and normed overlap");
     require_part(said(in, sum, {.weight = ConstBuffer(out).part(0, 16)}, out, DType::F32), "normed and weight overlap");
     const Buffer on_device{sum.data, sum.bytes, {.kind = MemoryKind::Device, .device = 1}};
     require_part(said(in, on_device, norm, out, DType::F32), "residual is memory of device 1; expected host memory");

@@ -57,8 +57,9 @@ class AddRmsNormOf : public ::testing::TestWithParam<DType> {
                          const Elements& old_residual, const Elements& added, const Elements& weight) {
     double squares = 0;
     for (std::size_t i = row * width; i < (row + 1) * width; ++i) {
-      const double sum = t == DType::F64 ? old_residual[i] + added[i]
-                                         : static_cast<double>(static_cast<float>(old_residual[i]) + static_cast<float>(added[i]));
+      const double sum = t == DType::F64
+                             ? old_residual[i] + added[i]
+                             : static_cast<double>(static_cast<float>(old_residual[i]) + static_cast<float>(added[i]));
       ASSERT_EQ(residual[i], value_of(t, bits_of(t, sum))) << "residual " << i;
       squares += residual[i] * residual[i];
     }

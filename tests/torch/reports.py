@@ -20,7 +20,7 @@ import ranks
 import report
 import torch.distributed as dist
 
-KINDS = ["tensors", "dtypes", "calls", "groups", "faults", "waits", "sites", "processes", "misuse", "device"]
+KINDS = ["tensors", "dtypes", "calls", "groups", "faults", "waits", "sites", "processes", "misuse", "inference", "device"]
 
 
 def in_rank(case):

@@ -49,7 +49,7 @@ strongest_row() {
     everywhere) of='worst size' measured=$worst found=$slowest ;;
     mean) of='geometric mean' measured=$mean found=$mean ;;
   esac
-  row "${name//\//_}_$kind" "time of the fastest of ${*:-${peer_names[*]}} / ours: $what, $of of $least_bytes B..64 MiB, medians of three runs" \
+  row "${name//\//_}_$kind" "time of the fastest of ${*:-${peer_names[*]}} / ours: $what, $of of $least_bytes..$((1 << last_power)) B, medians of three runs" \
     ">= $limit" "$(with_note "$found" "$note")" "$(jq -n "$measured >= $limit")"
 }
 

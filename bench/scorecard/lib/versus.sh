@@ -1,5 +1,6 @@
-# Sweeps of sinew-bench beside an MPI in the same processes, over 8 B..64 MiB by powers of two. Sourced after row.sh.
+# Sweeps of sinew-bench beside an MPI in the same processes, by powers of two. Sourced after row.sh.
 runs=5
+first_power=3 last_power=26  # the sizes: 8 B..64 MiB
 least_bytes=8  # sizes below count for nothing
 
 # versus MPI FILE FIRST LAST RANKS COLLECTIVE [options]: adds the lines of one sweep that no neighbour disturbed. MPI is open_mpi or
@@ -16,7 +17,7 @@ versus() {
 }
 
 # missing FILE: the sizes that have fewer good lines than there shall be runs
-missing() { jq -sr --argjson runs $runs '[range(3; 27) | pow(2; .)] - (group_by(.bytes) | map(select(length >= $runs)[0].bytes)) | .[]' "$1"; }
+missing() { jq -sr --argjson runs $runs '[range('"$first_power; $((last_power + 1))"') | pow(2; .)] - (group_by(.bytes) | map(select(length >= $runs)[0].bytes)) | .[]' "$1"; }
 
 # measure MPI FILE RANKS COLLECTIVE [options]: all runs; a size that a neighbour disturbed is measured again, three more
 # times at most per run
@@ -24,7 +25,7 @@ measure() {
   local mpi=$1 file=$2 size
   shift 2
   : >"$file"
-  for ((i = 0; i < runs; ++i)); do versus "$mpi" "$file" 8 64MiB "$@"; done
+  for ((i = 0; i < runs; ++i)); do versus "$mpi" "$file" $((1 << first_power)) $((1 << last_power)) "$@"; done
   for ((i = 0; i < 3 * runs; ++i)); do
     for size in $(missing "$file"); do versus "$mpi" "$file" "$size" "$size" "$@"; done
   done

@@ -185,7 +185,8 @@ void add_ways(CLI::App& app, BenchOptions& o) {
       "the ranks, the one that is installed in PREFIX, or DeepSpeed's all-reduce in PREFIX",
       "mpi|PREFIX", [&o](const std::string& t) {
         if (t != "mpi" && !std::filesystem::is_directory(t))
-          reject("--peer", t, "mpi, or the folder of an MPI or of DeepSpeed, such as /usr/lib/x86_64-linux-gnu/openmpi");
+          reject("--peer", t,
+                 "mpi, or the folder of an MPI or of DeepSpeed, such as /usr/lib/x86_64-linux-gnu/openmpi");
         o.peer = t;
       });
   CLI::Option* cluster =

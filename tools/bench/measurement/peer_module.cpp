@@ -77,9 +77,8 @@ std::optional<Recipe> recipe_for_deepspeed(const fs::path& prefix) {
   const auto source = first_of({prefix / below, prefix / "deepspeed/ops" / below, prefix / "ops" / below});
   if (!source) return std::nullopt;
   const fs::path folder = source->parent_path();
-  return Recipe{.source = "deepspeed.cpp",
-                .made_from = {*source},
-                .options = {"-fopenmp", "-w", "-I", folder.string()}};
+  return Recipe{
+      .source = "deepspeed.cpp", .made_from = {*source}, .options = {"-fopenmp", "-w", "-I", folder.string()}};
 }
 
 Recipe recipe_for_mpi(const fs::path& prefix) {
@@ -89,15 +88,16 @@ Recipe recipe_for_mpi(const fs::path& prefix) {
                                         prefix / "lib/libmpich.so", prefix / "lib/release/libmpi.so", of_debian};
   const auto header = first_of(headers), library = first_of(libraries);
   if (!header || !library)
-    throw Error(Code::InvalidArgument,
-                fmt::format("--peer {}: there is no {}; expected the prefix of an MPI with its header and its library, or "
-                            "a folder with DeepSpeed's csrc/cpu/comm/shm.cpp",
-                            prefix.string(), text_of(header ? libraries : headers)));
+    throw Error(
+        Code::InvalidArgument,
+        fmt::format("--peer {}: there is no {}; expected the prefix of an MPI with its header and its library, or "
+                    "a folder with DeepSpeed's csrc/cpu/comm/shm.cpp",
+                    prefix.string(), text_of(header ? libraries : headers)));
   const fs::path target = fs::canonical(*library);
   return {.source = "mpi.cpp",
           .made_from = {*header, target},
-          .options = {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", header->parent_path().string(), target.string(),
-                      "-Wl,-rpath," + target.parent_path().string()}};
+          .options = {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", header->parent_path().string(),
+                      target.string(), "-Wl,-rpath," + target.parent_path().string()}};
 }
 
 Recipe recipe_for(fs::path prefix) {
@@ -182,8 +182,16 @@ void compile(const fs::path& prefix, const Recipe& recipe, const fs::path& sourc
   const char* const chosen = std::getenv("CXX");
   const std::string compiler = chosen != nullptr && *chosen != '\0' ? chosen : "c++";
   const fs::path made = fs::path(module).concat(".made"), log = fs::path(module).concat(".log");
-  std::vector<std::string> words{compiler, "-std=c++20", "-O2",          "-fPIC", "-shared", "-I",
-                                 (source.parent_path() / source.stem()).string(), source.string(), "-o", made.string()};
+  std::vector<std::string> words{compiler,
+                                 "-std=c++20",
+                                 "-O2",
+                                 "-fPIC",
+                                 "-shared",
+                                 "-I",
+                                 (source.parent_path() / source.stem()).string(),
+                                 source.string(),
+                                 "-o",
+                                 made.string()};
   words.insert(words.end(), recipe.options.begin(), recipe.options.end());
   const int status = run_command(words, log);
   if (status != 0)

@@ -12,8 +12,8 @@ namespace sinew::tools {
 ///           while the other ranks of the host wait. The module stays in the folder of caches until the library or
 ///           this program changes. DeepSpeed has the file csrc/cpu/comm/shm.cpp in PREFIX, or is installed there as a
 ///           Python package.
-/// Errors: InvalidArgument if no mpirun started this process, or the prefix has neither, with the files that were looked
-///         for. Unavailable if the compiler cannot be run, or fails, with its first line.
+/// Errors: InvalidArgument if no mpirun started this process, or if the prefix has neither. The text names the files
+///         that were looked for. Unavailable if the compiler cannot be run, or fails, with its first line.
 /// Cost:   the first call for a prefix takes a second or two.
 std::filesystem::path peer_module(const std::string& which);
 

@@ -1,10 +1,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <torch/extension.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <string>
-#include <torch/extension.h>
 #include <vector>
 
 // Stands for the file of DeepSpeed in tests of sinew-bench --peer: it has the functions that the module calls, and sums
@@ -37,8 +37,8 @@ Shared* map_segment(const std::string& name) {
 void shm_initialize(int size, int rank, char* address, char* port) {
   own = rank;
   for (int r = 0; r < size; ++r)
-    all.push_back(map_segment(std::string(SHM_BUFFER_NAME) + "_" + std::to_string(getuid()) + "_" + address + "_" + port +
-                              "_" + std::to_string(r)));
+    all.push_back(map_segment(std::string(SHM_BUFFER_NAME) + "_" + std::to_string(getuid()) + "_" + address + "_" +
+                              port + "_" + std::to_string(r)));
 }
 
 void all_reduce_outer_loop(torch::Tensor& data, size_t count, int bytes) {
