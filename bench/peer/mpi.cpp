@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 
+#include "mpi_ranks.hpp"
 #include "peer.hpp"
 
 /// The peer module of one MPI: built once per MPI found, from this file alone.
@@ -16,8 +17,6 @@ constexpr int kTag = 7;
 constexpr std::size_t kWindow = 64;
 
 struct State {
-  std::string name;
-  bool started_here = false;
   int rank = 0;
   int size = 1;
   PeerCall call = PeerCall::Barrier;
@@ -46,44 +45,10 @@ struct OpRow {
   MPI_Op op;
 };
 
-const char* name() { return state().name.c_str(); }
-
 void start() {
-  State& s = state();
-  int running = 0;
-  MPI_Initialized(&running);
-  if (running == 0) {
-    int given = 0;
-    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &given);
-    s.started_here = true;
-  }
-  MPI_Comm_rank(MPI_COMM_WORLD, &s.rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &s.size);
-  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
-  int length = 0;
-  MPI_Get_library_version(text, &length);
-  s.name = text;
-  s.name = s.name.substr(0, s.name.find_first_of(",\n"));
-  for (char& c : s.name) c = c == '\t' ? ' ' : c;
-}
-
-void stop() {
-  if (state().started_here) MPI_Finalize();
-}
-
-int rank() { return state().rank; }
-int size() { return state().size; }
-
-void all_gather(const void* mine, std::size_t bytes, void* context, void (*take)(void*, const void*, std::size_t)) {
-  const auto ranks = static_cast<std::size_t>(state().size);
-  int length = static_cast<int>(bytes);
-  std::vector<int> lengths(ranks);
-  MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD);
-  std::vector<int> starts(ranks + 1);
-  for (std::size_t r = 0; r < ranks; ++r) starts[r + 1] = starts[r] + lengths[r];
-  std::vector<char> all(static_cast<std::size_t>(starts[ranks]) + 1);
-  MPI_Allgatherv(mine, length, MPI_BYTE, all.data(), lengths.data(), starts.data(), MPI_BYTE, MPI_COMM_WORLD);
-  for (std::size_t r = 0; r < ranks; ++r) take(context, all.data() + starts[r], static_cast<std::size_t>(lengths[r]));
+  mpi_ranks::start();
+  state().rank = mpi_ranks::rank();
+  state().size = mpi_ranks::size();
 }
 
 bool is_v_form(PeerCall call) {
@@ -211,7 +176,9 @@ void finish() {
 /// call: a receiver that went to wait elsewhere would leave its sender waiting for ever.
 void settle() { MPI_Barrier(MPI_COMM_WORLD); }
 
-constexpr Peer kPeer{kPeerAbi, name, start, stop, rank, size, all_gather, prepare, run, finish, settle};
+constexpr Peer kPeer{
+    kPeerAbi, mpi_ranks::name, start, mpi_ranks::stop, mpi_ranks::rank, mpi_ranks::size, mpi_ranks::all_gather, prepare,
+    run,      finish,          settle};
 
 }  // namespace
 }  // namespace sinew::bench

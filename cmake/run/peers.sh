@@ -1,8 +1,15 @@
-# ./run peers: sinew beside the strongest MPIs of the Python registry, in the same processes on the same buffers. Each MPI is
-# installed into a folder of its own below build/peers. sinew-bench compiles its module for it (--peer PREFIX). The case
+# ./run peers: sinew beside the strongest MPIs of the Python registry and oneCCL, in the same processes on the same buffers. Each
+# is installed into a folder of its own below build/peers. sinew-bench compiles its module for it (--peer PREFIX). The case
 # "inference" is measured beside DeepSpeed's all-reduce for CPUs.
 
-peer_names=(impi openmpi mpich)
+peer_names=(impi openmpi mpich oneccl)
+
+# peer_offers NAME COLLECTIVE: oneCCL for CPUs has some collectives, and no messages.
+peer_offers() {
+  case $1 in
+    oneccl) [[ " all_reduce all_gather reduce_scatter all_to_all broadcast reduce " == *" $2 "* ]] ;;
+  esac
+}
 
 # peer_folder NAME: the prefix of an installed MPI
 peer_folder() { echo "$PWD/build/peers/$1"; }
@@ -15,11 +22,12 @@ install_peer() {
     install_deepspeed "$folder"
     return
   fi
-  if [ -e "$folder/include/mpi.h" ] && [ -e "$folder/lib/libmpi.so" ]; then return; fi
+  if [ -e "$folder/installed" ]; then return; fi
   say "installing $1 into build/peers/$1"
   python3 -m venv "$folder"
   mapfile -t packages < <(python_packages "peer_$1")
   "$folder/bin/python" -m pip install --quiet --no-deps "${packages[@]}" >&2
+  touch "$folder/installed"
 }
 
 # install_deepspeed FOLDER: unpacks the source package. Only csrc/cpu/comm/shm.cpp and its headers are compiled.
@@ -41,7 +49,7 @@ with_peer() {
   folder=$(peer_folder "$1")
   case $1 in
     openmpi) settings=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe) ;;
-    impi) settings=(I_MPI_ROOT="$folder" I_MPI_FABRICS=shm) ;;
+    impi | oneccl) settings=(I_MPI_ROOT="$folder" I_MPI_FABRICS=shm) ;;
   esac
   shift 2
   if [ "${folder##*/}" = deepspeed ]; then
@@ -114,6 +122,7 @@ run_peers() {
     fi
     for ((run = 1; run <= runs; ++run)); do
       for name in "${peers[@]}"; do
+        peer_offers "$name" "$collective" || continue
         say "peers: $collective beside $name, run $run of $runs"
         with_peer "$name" "$ranks" build/release/bin/sinew-bench "${what[@]}" -f 2 --transport shm \
           --peer "$(peer_folder "$name")" --json "$folder/line" >"$folder/log" 2>&1 ||

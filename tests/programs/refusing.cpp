@@ -22,6 +22,7 @@ const std::map<std::string, std::vector<int>> kCalls = {
     {"pidfd_open", {SYS_pidfd_open}},
     {"pidfd_getfd", {SYS_pidfd_getfd}},
     {"process_vm_readv", {SYS_process_vm_readv}},
+    {"process_vm", {SYS_process_vm_readv, SYS_process_vm_writev}},
     {"userfaultfd", {SYS_userfaultfd}},
     {"io_uring", {SYS_io_uring_setup, SYS_io_uring_enter, SYS_io_uring_register}},
 };

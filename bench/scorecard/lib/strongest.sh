@@ -10,6 +10,7 @@ strongest_lines() {
   local name=$1 peer
   shift
   for peer in "${peer_names[@]}"; do
+    peer_offers "$peer" "$2" || continue
     install_peer "$peer"
     measure "peer_$peer" "$scratch/$name.$peer" "$@" --transport shm
   done
@@ -24,6 +25,7 @@ judge_strongest() {
   note=''
   [ ${#peers[@]} -gt 0 ] || peers=("${peer_names[@]}")
   for peer in "${peers[@]}"; do
+    if [ ! -e "$scratch/$name.$peer" ]; then continue; fi
     medians_by_size "$scratch/$name.$peer" | jq -c --arg peer "$peer" '.[] + {peer: $peer}'
     extra=$(spoilt "$scratch/$name.$peer")
     if [ -n "$(missing "$scratch/$name.$peer")" ]; then extra="$extra${extra:+, }noisy at $(missing "$scratch/$name.$peer" | paste -sd ' ') B"; fi

@@ -1,6 +1,7 @@
 # Sweeps of sinew-bench beside an MPI in the same processes, by powers of two. Sourced after row.sh.
 runs=5
 first_power=3 last_power=26  # the sizes: 8 B..64 MiB
+sandbox=()  # a program that starts each rank, with its arguments
 least_bytes=8  # sizes below count for nothing
 
 # versus MPI FILE FIRST LAST RANKS COLLECTIVE [options]: adds the lines of one sweep that no neighbour disturbed. MPI is open_mpi or
@@ -8,7 +9,7 @@ least_bytes=8  # sizes below count for nothing
 versus() {
   local mpi=$1 file=$2 first=$3 last=$4 ranks=$5
   shift 5
-  local -a sweep=("$bin/sinew-bench" "$@" -b "$first" -e "$last" -f 2 --json "$scratch/run")
+  local -a sweep=("${sandbox[@]}" "$bin/sinew-bench" "$@" -b "$first" -e "$last" -f 2 --json "$scratch/run")
   case $mpi in
     peer_*) with_peer "${mpi#peer_}" "$ranks" "${sweep[@]}" --peer "$(peer_folder "${mpi#peer_}")" >&2 ;;
     *) "$mpi" -n "$ranks" "${sweep[@]}" --peer mpi >&2 ;;

@@ -182,11 +182,11 @@ void add_ways(CLI::App& app, BenchOptions& o) {
   app.add_option("--algorithm", o.algorithm, "This algorithm whatever its predicted time")->type_name("NAME");
   add(app, "--peer",
       "Measure that library too, in the same processes on the same buffers, taking turns: the MPI whose mpirun started "
-      "the ranks, the one that is installed in PREFIX, or DeepSpeed's all-reduce in PREFIX",
+      "the ranks, the one that is installed in PREFIX, or oneCCL or DeepSpeed's all-reduce in PREFIX",
       "mpi|PREFIX", [&o](const std::string& t) {
         if (t != "mpi" && !std::filesystem::is_directory(t))
           reject("--peer", t,
-                 "mpi, or the folder of an MPI or of DeepSpeed, such as /usr/lib/x86_64-linux-gnu/openmpi");
+                 "mpi, or the folder of an MPI, oneCCL or DeepSpeed, such as /usr/lib/x86_64-linux-gnu/openmpi");
         o.peer = t;
       });
   CLI::Option* cluster =

@@ -52,8 +52,8 @@ fs::path built_module(const std::string& name) {
 
 /// The way to compile the module of an installed library.
 struct Recipe {
-  std::string source;               ///< its file in the folder of sources
-  std::vector<fs::path> made_from;  ///< files of the library; the module is compiled again when they change
+  std::vector<std::string> sources;  ///< files in the folder of sources: the one to compile, and what it includes
+  std::vector<fs::path> made_from;   ///< files of the library; the module is compiled again when they change
   std::vector<std::string> options;
 };
 
@@ -78,7 +78,19 @@ std::optional<Recipe> recipe_for_deepspeed(const fs::path& prefix) {
   if (!source) return std::nullopt;
   const fs::path folder = source->parent_path();
   return Recipe{
-      .source = "deepspeed.cpp", .made_from = {*source}, .options = {"-fopenmp", "-w", "-I", folder.string()}};
+      .sources = {"deepspeed.cpp"}, .made_from = {*source}, .options = {"-fopenmp", "-w", "-I", folder.string()}};
+}
+
+/// Returns nothing if the prefix has no oneCCL for CPUs. Its ranks are those of the Intel MPI in the same prefix.
+std::optional<Recipe> recipe_for_oneccl(const fs::path& prefix) {
+  const auto header = first_of({prefix / "include/oneapi/ccl.hpp"});
+  const auto archive = first_of({prefix / "lib/ccl/cpu/lib/libccl.a"});
+  if (!header || !archive) return std::nullopt;
+  const std::string include = (prefix / "include").string(), libraries = (prefix / "lib").string();
+  return Recipe{.sources = {"oneccl.cpp", "mpi_ranks.hpp"},
+                .made_from = {*header, *archive},
+                .options = {"-I", include, archive->string(), "-L" + libraries, "-Wl,-rpath," + libraries, "-lmpi",
+                            "-lhwloc", "-ldl", "-lpthread", "-lrt"}};
 }
 
 Recipe recipe_for_mpi(const fs::path& prefix) {
@@ -94,7 +106,7 @@ Recipe recipe_for_mpi(const fs::path& prefix) {
                     "a folder with DeepSpeed's csrc/cpu/comm/shm.cpp",
                     prefix.string(), text_of(header ? libraries : headers)));
   const fs::path target = fs::canonical(*library);
-  return {.source = "mpi.cpp",
+  return {.sources = {"mpi.cpp", "mpi_ranks.hpp"},
           .made_from = {*header, target},
           .options = {"-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX", "-I", header->parent_path().string(),
                       target.string(), "-Wl,-rpath," + target.parent_path().string()}};
@@ -102,8 +114,9 @@ Recipe recipe_for_mpi(const fs::path& prefix) {
 
 Recipe recipe_for(fs::path prefix) {
   if (!prefix.has_filename()) prefix = prefix.parent_path();  // without a slash at its end
-  const auto deepspeed = recipe_for_deepspeed(prefix);
-  return deepspeed ? *deepspeed : recipe_for_mpi(prefix);
+  if (const auto deepspeed = recipe_for_deepspeed(prefix)) return *deepspeed;
+  if (const auto oneccl = recipe_for_oneccl(prefix)) return *oneccl;
+  return recipe_for_mpi(prefix);
 }
 
 /// Returns the source of a module. An installation has it in share/sinew/peer. A build takes that of its source tree.
@@ -138,7 +151,8 @@ void make_own_folder(const fs::path& folder) {
 /// The name of the module changes with everything that it was made from.
 std::string module_name(const Recipe& recipe, const fs::path& source) {
   std::vector<fs::path> files = recipe.made_from;
-  files.insert(files.end(), {source, source.parent_path() / "peer.hpp"});
+  for (const std::string& name : recipe.sources) files.push_back(source.parent_path() / name);
+  files.push_back(source.parent_path() / "peer.hpp");
   std::string made_from;
   for (const fs::path& file : files)
     made_from += fmt::format("{} {} {}\n", fs::canonical(file).string(), fs::file_size(file),
@@ -204,7 +218,7 @@ void compile(const fs::path& prefix, const Recipe& recipe, const fs::path& sourc
 
 fs::path compiled_module(const fs::path& prefix) {
   const Recipe recipe = recipe_for(prefix);
-  const fs::path source = source_of_module(recipe.source), folder = cache_folder();
+  const fs::path source = source_of_module(recipe.sources.front()), folder = cache_folder();
   try {
     make_own_folder(folder);
     const fs::path module = folder / module_name(recipe, source);
