@@ -33,6 +33,9 @@ TEST(ShmMeasure, MeasuresThePair_AndBothRanksFindTheSame) {
       EXPECT_GT(found.knot_seconds[k], k == 0 ? 0 : found.knot_seconds[k - 1] * 0.999) << k;
       EXPECT_LT(found.knot_seconds[k], 10.0) << k;
     }
+    for (const auto& collective : found.apart) {
+      for (const double factor : collective) EXPECT_TRUE(factor >= 0.2 && factor <= 5) << factor;
+    }
     ShmCase c;
     c.count = 100'003;
     ShmRank again(world, facts);
@@ -43,6 +46,28 @@ TEST(ShmMeasure, MeasuresThePair_AndBothRanksFindTheSame) {
   };
   if (ended_with(kBusy)) GTEST_SKIP() << "other programs had the cores during each measurement of a whole minute";
   EXPECT_TRUE(ended_with(0)) << testing::PrintToString(statuses);
+}
+
+/// Calls that were found to be slow are predicted so, without a jump at the lengths that were measured.
+TEST(ShmMeasure, PredictsLongCallsAsTheyWereTimed) {
+  shm::Facts even, slow;
+  even.cores = slow.cores = 2;  // so no rank waits for a core
+  for (auto& at : slow.apart[0]) at = 3;  // broadcasts
+  const auto ratio = [&](Collective c, std::uint64_t bytes) {
+    const CollectiveDesc desc{.collective = c, .dtype = DType::U8, .count = bytes};
+    return shm::predict(desc, 2, slow) / shm::predict(desc, 2, even);
+  };
+  for (const Collective c : {Collective::Broadcast, Collective::Scatter}) {
+    EXPECT_DOUBLE_EQ(ratio(c, 1 << 20), 3);
+    EXPECT_DOUBLE_EQ(ratio(c, 64 << 20), 3);
+    EXPECT_DOUBLE_EQ(ratio(c, 64 << 10), 1);
+    for (std::uint64_t bytes = 8; bytes < 2 << 20; bytes += bytes / 8) {
+      EXPECT_GE(ratio(c, bytes), 1) << bytes;
+      EXPECT_LE(ratio(c, bytes + bytes / 8), 1.5 * ratio(c, bytes)) << bytes;
+    }
+  }
+  for (const Collective c : {Collective::AllReduce, Collective::Gather, Collective::AllToAll})
+    EXPECT_DOUBLE_EQ(ratio(c, 1 << 20), 1);
 }
 
 TEST(ShmMeasure, FindsNothing_WhenThereIsNoTimeToMeasure) {

@@ -91,6 +91,7 @@ class Measurement {
     }
     if (agree(endpoint_ == nullptr ? 1 : 0) == 0) choose_messages();
     time_knots();
+    time_apart();
     if (spreads_.empty()) return;
     std::ranges::nth_element(spreads_, spreads_.begin() + std::ssize(spreads_) / 2);
     best_.spread = agree(spreads_[spreads_.size() / 2]);
@@ -103,8 +104,8 @@ class Measurement {
   /// written, `stride` bytes for each call. `call` makes the call whose memory begins at this index of in_ and out_.
   /// Returns the seconds per call of the fastest batch, on the slower rank. 0: the time is up, for both ranks.
   template <class Call>
-  Seconds fastest_batch(int batches, std::uint64_t stride, Call call) {
-    const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, 1, kMostCalls);
+  Seconds fastest_batch(int batches, std::uint64_t stride, Call call, std::uint64_t least_calls = 1) {
+    const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, least_calls, kMostCalls);
     double best = std::numeric_limits<double>::max();
     for (int i = 0; i < batches; ++i) {
       std::fill_n(in_.begin(), calls * stride / sizeof(float), 1.0f);
@@ -117,13 +118,17 @@ class Measurement {
     }
     return agree(best);
   }
-  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective, int batches) {
+  Seconds time(const Facts& facts, std::uint64_t bytes, Collective collective, int batches,
+               std::uint64_t least_calls = 1) {
     const std::uint64_t given = bytes * blocks_of(collective, 2).in;
     const std::uint64_t stride = (given + kFalseSharing - 1) / kFalseSharing * kFalseSharing;
     offload_.use(facts);
-    return fastest_batch(batches, stride, [&](std::uint64_t at) {
-      run(collective, DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
-    });
+    return fastest_batch(
+        batches, stride,
+        [&](std::uint64_t at) {
+          run(collective, DType::F32, ReduceOp::Sum, in_.data() + at, out_.data() + at, bytes / sizeof(float));
+        },
+        least_calls);
   }
   /// Seconds of a message one way, which are half of those there and back.
   Seconds time_message(const Facts& facts, std::uint64_t bytes, int batches) {
@@ -176,6 +181,19 @@ class Measurement {
     }
     for (std::size_t k = 1; k < Facts::kKnots; ++k)
       best_.knot_seconds[k] = std::max(best_.knot_seconds[k], best_.knot_seconds[k - 1]);
+  }
+  /// Several calls in a row, because a rank that only gives runs ahead of the other one.
+  void time_apart() {
+    constexpr std::uint64_t kCalls = 4;
+    for (std::size_t c = 0; c < Facts::kTimedApart.size(); ++c) {
+      for (std::size_t l = 0; l < Facts::kApartBytes.size(); ++l) {
+        const std::uint64_t bytes = Facts::kApartBytes[l];
+        const CollectiveDesc desc{
+            .collective = Facts::kTimedApart[c], .dtype = DType::F32, .count = bytes / sizeof(float)};
+        const Seconds took = time(best_, bytes, desc.collective, 3, kCalls);
+        if (took > 0) best_.apart[c][l] = std::clamp(took / predict(desc, 2, best_), 0.2, 5.0);
+      }
+    }
   }
   /// Chooses the instructions that write memory for other cores.
   void choose_copies() {

@@ -103,6 +103,22 @@ bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts, std::
   return all_run && tree_seconds(desc, ranks, facts) < flat_seconds(desc, ranks, facts);
 }
 
+/// The factor of Facts::apart for this length. It is 1 up to a quarter of the first measured length, as short calls cost
+/// what an all_reduce costs.
+double apart_factor(const CollectiveDesc& desc, const Facts& facts) noexcept {
+  const Collective like = desc.collective == Collective::Scatter ? Collective::Broadcast : desc.collective;
+  const auto at = std::ranges::find(Facts::kTimedApart, like) - Facts::kTimedApart.begin();
+  const auto block = static_cast<double>(desc.count * size_of(desc.dtype));
+  constexpr auto kFirst = static_cast<double>(Facts::kApartBytes[0]), kSecond = static_cast<double>(Facts::kApartBytes[1]);
+  if (at == std::ssize(Facts::kTimedApart) || block <= kFirst / 4) return 1;
+  const auto [first, second] = facts.apart[static_cast<std::size_t>(at)];
+  if (block >= kSecond) return second;
+  const auto between = [block](double low, double of_low, double high, double of_high) {
+    return of_low + (of_high - of_low) * std::log(block / low) / std::log(high / low);
+  };
+  return block < kFirst ? between(kFirst / 4, 1, kFirst, first) : between(kFirst, first, kSecond, second);
+}
+
 }  // namespace
 
 bool shows(const CollectiveDesc& desc, int rank) noexcept {
@@ -145,7 +161,8 @@ Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
   const bool runs_ahead = is_from_root(desc.collective) && shown <= kSlotMostBytes;
   const Seconds moving = interpolate(facts, moved_bytes(desc, ranks));
   const Seconds call = facts.knot_seconds[0];
-  return waiting + turns * (runs_ahead ? kCallAhead * call + kOneWay * (moving - call) : moving);
+  const Seconds as_a_sum = runs_ahead ? kCallAhead * call + kOneWay * (moving - call) : moving;
+  return waiting + turns * as_a_sum * apart_factor(desc, facts);
 }
 
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {

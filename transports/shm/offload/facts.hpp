@@ -73,7 +73,7 @@ constexpr const T& of_family(const std::array<T, kFamilies>& all, Collective c) 
 /// otherwise these defaults count. They are plain data, which ranks of one architecture exchange as bytes.
 /// Units: bytes and seconds.
 struct Facts {
-  std::uint32_t version = 6;
+  std::uint32_t version = 7;
   std::uint32_t disturbed = 0;  ///< 1: other programs had the cores while this was measured
   std::uint32_t cores = 1;      ///< cores that the ranks of this host may use; set when a group is made
   /// By Family: the most bytes that a rank shows with Protocol::Slot on 2 ranks. A Sum has fewer on more ranks. A Root
@@ -100,6 +100,14 @@ struct Facts {
   static constexpr double kKnotBytes[kKnots] = {8, 40, 256, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
   /// The times of all_reduce on 2 ranks with ordinary memory, for the lengths kKnotBytes.
   double knot_seconds[kKnots] = {0.25e-6, 0.26e-6, 0.38e-6, 0.5e-6, 2.6e-6, 28e-6, 115e-6, 470e-6, 13e-3};
+
+  /// Collectives whose long calls take another time than an all_reduce that moves as many bytes. scatter is like
+  /// broadcast.
+  static constexpr std::array kTimedApart{Collective::Broadcast, Collective::Gather, Collective::AllGather,
+                                          Collective::ReduceScatter, Collective::AllToAll};
+  static constexpr std::array<std::uint64_t, 2> kApartBytes{256 << 10, 1 << 20};
+  /// By kTimedApart: the times of calls on 2 ranks with blocks of kApartBytes, divided by what the knots predict.
+  std::array<std::array<double, kApartBytes.size()>, kTimedApart.size()> apart{{{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
 };
 
 /// True if other ranks read from this rank. That is the root of a broadcast, and all other ranks of a gather. An input
@@ -128,7 +136,7 @@ bool reads_directly(const Facts& facts, Collective collective, std::uint64_t who
 /// `shown`: Contribution::shown.
 Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept;
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
-Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
+SINEW_API Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
 /// Returns the reason why measured facts are doubtful, for users. Empty: they are not doubtful.
 std::string doubt_in(const Facts& facts);
