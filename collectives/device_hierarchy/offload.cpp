@@ -61,7 +61,7 @@ std::size_t DeviceHierarchy::next_of(const Running& r, Among among, std::size_t 
   return from;
 }
 
-ConstBuffer DeviceHierarchy::memory(const Running& r, const HierarchyMemory& m) const noexcept {
+ConstBuffer DeviceHierarchy::memory_of(const Running& r, const HierarchyMemory& m) const noexcept {
   switch (m.of) {
     case HierarchyMemory::Of::In: return r.in.part(m.first, m.bytes);
     case HierarchyMemory::Of::Out: return ConstBuffer(r.out).part(m.first, m.bytes);
@@ -85,8 +85,8 @@ void DeviceHierarchy::prepare(Running& r) {
 
 void DeviceHierarchy::start(Running& r, std::size_t step) {
   const HierarchyStep& s = r.program.steps[step];
-  const ConstBuffer in = memory(r, s.in);
-  const ConstBuffer out = memory(r, s.out);
+  const ConstBuffer in = memory_of(r, s.in);
+  const ConstBuffer out = memory_of(r, s.out);
   const Buffer to{const_cast<std::byte*>(out.data), out.bytes, out.place};
   const bool in_place = in.data < to.data + to.bytes && to.data < in.data + in.bytes;  // they share memory
   r.steps[step].call =

@@ -82,7 +82,7 @@ class DeviceHierarchy final : public CollectiveOffload {
     Status status;
   };
 
-  ConstBuffer memory(const Running& r, const HierarchyMemory& m) const noexcept;
+  ConstBuffer memory_of(const Running& r, const HierarchyMemory& m) const noexcept;
   PartOfGroup& part(HierarchyStep::Among among) noexcept;
   /// Returns `from`, or the first step behind it, that is a step of this part.
   static std::size_t next_of(const Running& r, HierarchyStep::Among among, std::size_t from) noexcept;

@@ -167,7 +167,8 @@ Forecast ScheduleRun::run() {
     }
     take_turns();
     routes_.traffic().settle(now_);
-    const Seconds next = std::min(events_.empty() ? Traffic::kNever : events_.at(), routes_.traffic().next_end());
+    Seconds next = routes_.traffic().next_end();
+    if (!events_.empty()) next = std::min(next, events_.at());
     if (next == Traffic::kNever) break;
     advance_to(next);
   }

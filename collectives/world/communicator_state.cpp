@@ -48,12 +48,12 @@ std::shared_ptr<CommunicatorState> CommunicatorState::make(std::shared_ptr<World
 void CommunicatorState::Close::operator()(CommunicatorState* state) const {
   if (state->world->is_forked()) return;  // as ~World
   const std::shared_ptr<WorldState> keeps = std::move(state->keeps_world);
-  const auto children = state->children;
+  const auto children_of_it = state->children;
   std::unique_ptr<CommunicatorState> owned(state);
   keeps->locked([&] {
     if (!owned->close()) keeps->left_behind.push_back(std::move(owned));
   });
-  for (const auto& child : children) child->close();  // not under the lock, which it takes
+  for (const auto& child : children_of_it) child->close();  // not under the lock, which it takes
 }
 
 std::uint64_t CommunicatorState::identity_of_child(int color) const noexcept {
