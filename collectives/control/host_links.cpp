@@ -153,9 +153,12 @@ void HostLinks::drop(HostLink* link) {
 /// A refusal at an address of a machine that has answered before means that the process is gone.
 void HostLinks::attempt_ended(Host& host, const Candidate& to, const Dialer::Failure& failure) {
   host.attempt.reset();
-  host.trouble = failure.error == ETIMEDOUT
-                     ? fmt::format("no answer from {} within {} s", to.address.text(), kAttempt.count())
-                     : failure.text;
+  // Loopback leads to the other host only if both are one machine. Its refusal must not hide why a link is down.
+  if (!to.address.is_loopback() || host.trouble.empty()) {
+    host.trouble = failure.error == ETIMEDOUT
+                       ? fmt::format("no answer from {} within {} s", to.address.text(), kAttempt.count())
+                       : failure.text;
+  }
   // The connection was accepted, so the process is there. It may be stopped.
   if (failure.error == ETIMEDOUT && failure.stage == Dialer::Stage::Authenticating) host.without_since = Clock::now();
   if (left_ && ++host.failures >= candidates(host).size()) host.goodbye = true;  // nobody listens

@@ -2,18 +2,23 @@
 #
 #   make_hosts COUNT [LINKS [RATE]]   hosts 0.., each with so many links (1) into as many networks, shaped to RATE (2gbit);
 #                                     exit code 77, with the reason, where there can be none
+#   relay_hosts RELAY [OPTION..]      hosts 0 and 1, joined by the program RELAY (tests/hosts/relay) with these options. $relayed is
+#                                     its process and $folder/relay what it prints; exit code 77, with the reason, as above
+#   limit_window HOST BYTES           no connection of this host has more under way than so much
 #   address HOST [LINK]               of a host in a network
 #   on HOST COMMAND..                 runs there, with its own network and host name
 #   on_all LAUNCHER RANKS PROGRAM..   runs a job on them; RANKS: of each host, with commas; LAUNCHER: the file of a sinew-run, or
-#                                     mpirun.openmpi
+#                                     mpirun.openmpi or mpirun.mpich
 #   $rsh                              a program that takes ADDRESS COMMAND.. as ssh does
 
 folder=$(mktemp -d)
 name=sinew$$
 rsh=$folder/rsh
 made=()
+relayed=
 remove_hosts() {
   local host
+  if [ -n "$relayed" ]; then kill -9 "$relayed" 2>/dev/null || true; fi
   for host in "${made[@]}"; do ip netns del "$host" 2>/dev/null || true; done
   rm -rf "$folder"
 }
@@ -101,6 +106,23 @@ make_hosts() {
   chmod +x "$rsh"
 }
 
+relay_hosts() {
+  local relay=$1 status=0 host
+  shift
+  make_hosts 2 0
+  "$relay" "$name-0=$(address 0)" "$name-1=$(address 1)" "$@" >"$folder/relay" &
+  relayed=$!
+  while kill -0 $relayed 2>/dev/null && ! grep -qs limit "$folder/relay"; do sleep 0.05; done
+  if ! grep -q limit "$folder/relay"; then
+    wait $relayed || status=$?
+    cat "$folder/relay"
+    exit $status
+  fi
+  for host in 0 1; do use_cubic "$name-$host" "$(address -1)/24" link0; done
+}
+
+limit_window() { on "$1" sysctl -q "net.ipv4.tcp_wmem=4096 65536 $2" "net.ipv4.tcp_rmem=4096 65536 $2"; }
+
 on_all() {
   local launcher=$1 host place hosts='' total=0 here
   IFS=, read -r -a here <<<"$2"
@@ -116,6 +138,10 @@ on_all() {
       OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 on 0 "$launcher" --oversubscribe -mca plm_rsh_agent "$rsh" \
         -mca oob_tcp_if_include "$(address 0)/24" -mca btl_tcp_if_include "$(address 0)/24" --host "$hosts" -n "$total" "$@"
       ;;
-    *) echo "on_all: launcher '$launcher': expected sinew-run or mpirun.openmpi" >&2; return 2 ;;
+    *mpirun.mpich)
+      hosts=${hosts/localhost/$(address 0)}
+      on 0 "$launcher" -launcher ssh -launcher-exec "$rsh" -iface link0 -hosts "$hosts" -n "$total" "$@"
+      ;;
+    *) echo "on_all: launcher '$launcher': expected sinew-run, mpirun.openmpi or mpirun.mpich" >&2; return 2 ;;
   esac
 }
