@@ -112,6 +112,13 @@ std::vector<Row> make_rows() {
                &Config::nccl_library),
       text_row("SINEW_INTERFACE", "interfaces such as eth0 or eth0,eth1",
                "network interfaces that tcp uses, and ofi one of them", &Config::interface),
+      {"SINEW_TCP_STREAMS", "a number from 1 to 8",
+       "how many data connections tcp makes for each pair of interfaces of two hosts",
+       [](Config& c, std::string_view v) {
+         if (v.size() != 1 || v[0] < '1' || v[0] > '8') reject();
+         c.tcp_streams = v[0] - '0';
+       },
+       [](const Config& c) { return std::to_string(c.tcp_streams); }},
       text_row("SINEW_OFI_PROVIDER", "a provider of libfabric such as tcp;ofi_rxm", "what ofi uses of libfabric",
                &Config::ofi_provider),
       {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",

@@ -35,6 +35,7 @@ struct Config {
   std::vector<std::string> transport_path;     ///< SINEW_TRANSPORT_PATH: folders of further modules
   std::string nccl_library;                    ///< SINEW_NCCL_LIBRARY: libnccl.so.2; empty: looked for
   std::string interface;                       ///< SINEW_INTERFACE: network interface for tcp and ofi
+  int tcp_streams = 1;                         ///< SINEW_TCP_STREAMS: data connections of tcp for each rail
   std::string ofi_provider;                    ///< SINEW_OFI_PROVIDER: libfabric's; empty: the best there is
   std::optional<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< SINEW_PORTS=A-B: range to listen in
   std::string secret_file;                                       ///< SINEW_SECRET_FILE

@@ -55,6 +55,7 @@ TEST(Config, HasItsDefaults_WhenNothingIsSet) {
   const Config c = Config::from_environment();
   EXPECT_EQ(c.timeout, 5min);
   EXPECT_TRUE(c.transports.empty());
+  EXPECT_EQ(c.tcp_streams, 1);
   EXPECT_FALSE(c.ports.has_value());
 }
 
@@ -67,6 +68,7 @@ TEST(Config, Takes_EveryVariable) {
                         {"SINEW_HOST_ID", "left"},
                         {"SINEW_NCCL_LIBRARY", "/n/libnccl.so.2"},
                         {"SINEW_INTERFACE", "eth7"},
+                        {"SINEW_TCP_STREAMS", "4"},
                         {"SINEW_PORTS", "20000-20100"},
                         {"SINEW_SECRET_FILE", "/tmp/s"},
                         {"SINEW_TRACE", "/tmp/t"},
@@ -86,6 +88,7 @@ TEST(Config, Takes_EveryVariable) {
   EXPECT_EQ(c.host_id, "left");
   EXPECT_EQ(c.nccl_library, "/n/libnccl.so.2");
   EXPECT_EQ(c.interface, "eth7");
+  EXPECT_EQ(c.tcp_streams, 4);
   ASSERT_TRUE(c.ports.has_value());
   EXPECT_EQ(*c.ports, (std::pair<std::uint16_t, std::uint16_t>{20000, 20100}));
   EXPECT_EQ(c.secret_file, "/tmp/s");
@@ -102,6 +105,9 @@ TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
   EXPECT_EQ(refusal("SINEW_PORTS", "70000-70001"), "SINEW_PORTS=70000-70001: expected a range such as 20000-20100");
   for (const char* ports : {"", "1", "-", "2-1", "0-5", "1-", "1-2-3", "a-b", "1-99999999999"}) {
     EXPECT_THAT(refusal("SINEW_PORTS", ports), HasSubstr("expected a range")) << ports;
+  }
+  for (const char* streams : {"", "0", "9", "12", "-1", "x"}) {
+    EXPECT_THAT(refusal("SINEW_TCP_STREAMS", streams), HasSubstr("expected a number from 1 to 8")) << streams;
   }
   EXPECT_THAT(refusal("SINEW_LOG", "loud"), HasSubstr("expected trace, debug"));
   EXPECT_THAT(refusal("SINEW_VERIFY", "yes"), HasSubstr("expected 0 or 1"));

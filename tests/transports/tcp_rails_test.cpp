@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -30,16 +31,24 @@ Rail make_three_tight(const Exchange& world) {
   o.eager_credit_bytes = 4096;
   return tcp::make_transport(o);
 }
+tcp::Options with_streams(int rank, int rails, int streams) {
+  tcp::Options o = rail_options(rank, rails);
+  o.config.tcp_streams = streams;
+  return o;
+}
+Rail make_three_streams(const Exchange& world) { return tcp::make_transport(with_streams(world.rank, 1, 3)); }
 INSTANTIATE_TEST_SUITE_P(tcp_rails, Conformance,
                          testing::Values(Subject{"two", make_two, run_threads},
                                          Subject{"three_little_credit", make_three_tight, run_threads},
+                                         Subject{"three_streams", make_three_streams, run_threads},
                                          Subject{"two_processes", make_two, run_as_processes}),
                          subject_name);
 
 struct RailsPair {
-  explicit RailsPair(int rails)
-      : a(tcp::make_transport(rail_options(0, rails))),
-        b(tcp::make_transport(rail_options(1, rails))),
+  /// Rank 1 asks for so many streams, rank 0 for one.
+  explicit RailsPair(int rails, int streams = 1)
+      : a(tcp::make_transport(with_streams(0, rails, 1))),
+        b(tcp::make_transport(with_streams(1, rails, streams))),
         to_b(a->connect(b->address())),
         to_a(b->connect(a->address())) {}
 
@@ -118,6 +127,42 @@ TEST(TcpRails, EveryRailHasAConnection_AndCarriesData) {
     for (const int fd : sockets) bytes += bytes_received(fd);
     EXPECT_GT(bytes, 4u << 20) << "rail " << rail;
   }
+}
+
+/// Data connections over rail 1 that this process has, both ends, and the least that one of them has received.
+std::pair<std::size_t, std::uint64_t> streams_received() {
+  std::size_t count = 0;
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const int fd : sockets_of_rail(1)) {
+    if (is_control(fd)) continue;
+    ++count;
+    least = std::min(least, bytes_received(fd));
+  }
+  return {count, least};
+}
+
+TEST(TcpStreams, AreConnectionsOfOneNetwork_AsManyAsOneSideWants_AndAllCarryData) {
+  RailsPair pair(1, 4);
+  exchange(pair, 32 << 20, 1, [] {});
+  const auto [count, least] = streams_received();
+  EXPECT_EQ(count, 8U);
+  EXPECT_GT(least, 2U << 20);
+}
+
+/// Each warning is of one connection, and the others go on.
+TEST(TcpStreams, OneCutInTheMiddle_LosesNothing) {
+  ExpectLog lost(log::Level::Warning, "tcp: the rail from 127.0.1.");
+  RailsPair pair(1, 3);
+  exchange(pair, 64 << 20, 3, [] {
+    for (const int fd : sockets_of_rail(1)) {
+      if (is_control(fd)) continue;
+      ::shutdown(fd, SHUT_RDWR);
+      break;
+    }
+  });
+  exchange(pair, 1 << 20, 5, [] {});
+  EXPECT_EQ(lost.lines().size(), 2U) << "each side says it";
+  EXPECT_EQ(streams_received().first, 4U);
 }
 
 class TcpRailCut : public testing::TestWithParam<int> {};
@@ -269,6 +314,41 @@ TEST(TcpRailPaths, AreNone_OnOneHostOrOverOneInterface) {
   EXPECT_TRUE(tcp::rails_between(bridge, same).empty()) << "an address that both have";
   const auto wider = somebody(5, "h5", {at("10.0.1.6", 24, "eth0"), at("10.0.2.6", 16, "eth1")});
   EXPECT_TRUE(tcp::rails_between(a, wider).empty()) << "networks of different width";
+}
+
+TEST(TcpRailPaths, AreRepeatedForStreams_AsTheRankThatWantsMoreSays) {
+  auto one = somebody(0, "h1", {at("10.0.1.1", 24, "eth0"), at("10.0.2.1", 24, "eth1")});
+  auto two = somebody(1, "h2", {at("10.0.1.2", 24, "eth0"), at("10.0.2.2", 24, "eth1")});
+  const auto interfaces = [&] {
+    std::string all;
+    const auto here = tcp::rails_between(one, two), there = tcp::rails_between(two, one);
+    EXPECT_EQ(here.size(), there.size());
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      EXPECT_EQ(here[i].here.text(), there[i].there.text());
+      all += here[i].here.interface.back();
+    }
+    return all;
+  };
+  EXPECT_EQ(interfaces(), "01");
+  two.streams = 3;
+  EXPECT_EQ(interfaces(), "000111");
+  one.streams = 8;
+  EXPECT_EQ(interfaces(), "00001111") << "no more than the most rails, and as many on each network";
+  one.addresses.pop_back();
+  EXPECT_EQ(interfaces(), "00000000");
+}
+
+TEST(TcpRailPaths, LeadOverRouters_WhereStreamsAreWantedAndBothHaveOneAddress) {
+  auto one = somebody(0, "h1", {at("10.0.1.1", 24, "eth0"), at("127.0.0.1", 8, "lo"), at("[fd00::1]", 64, "eth0")});
+  const auto two = somebody(1, "h2", {at("10.9.1.2", 24, "eth5"), at("127.0.0.1", 8, "lo")});
+  EXPECT_TRUE(tcp::rails_between(one, two).empty()) << "one connection needs no rail";
+  one.streams = 2;
+  const auto rails = tcp::rails_between(one, two);
+  ASSERT_EQ(rails.size(), 2U);
+  EXPECT_EQ(rails[1].here.text(), "10.0.1.1 (eth0)");
+  EXPECT_EQ(rails[1].there.text(), "10.9.1.2 (eth5)");
+  one.addresses.push_back(at("10.0.7.1", 24, "eth1"));
+  EXPECT_TRUE(tcp::rails_between(one, two).empty()) << "two addresses: routing knows which one reaches the peer";
 }
 
 TEST(TcpReplayLog, GoesOnWhereTheReaderIs) {

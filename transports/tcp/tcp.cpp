@@ -41,7 +41,8 @@ class TcpTransport final : public Transport {
     shared_.keys = {options.secret, TlsContext::open(options.config.tls)};
     shared_.thread = ControlThread::of_process();
     port_ = open_port(options.config);
-    shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, port_->number())};
+    shared_.self = {options.rank, random_id(), options.host_id, addresses_of(options, port_->number()),
+                    static_cast<std::uint8_t>(options.config.tcp_streams)};
     shared_.scratch.resize(kScratchBytes);
     capabilities_.cancels_sends = true;
     capabilities_.eager_bytes = options.eager_bytes;

@@ -13,7 +13,7 @@
 namespace sinew::tcp {
 namespace {
 
-constexpr std::uint64_t kAddressMagic = 0x32'70'63'74'77'65'6e'73;  // "snewtcp2"
+constexpr std::uint64_t kAddressMagic = 0x33'70'63'74'77'65'6e'73;  // "snewtcp3"
 
 std::string family_names(const std::vector<InterfaceAddress>& addresses) {
   std::set<std::string_view> names;
@@ -30,7 +30,8 @@ std::vector<InterfaceAddress> without_loopback(std::vector<InterfaceAddress> all
 
 Address PeerAddress::encode() const {
   WireWriter w;
-  w.value(kAddressMagic).value(rank).value(instance).text(host_id).value(static_cast<std::uint32_t>(addresses.size()));
+  w.value(kAddressMagic).value(rank).value(instance).text(host_id).value(streams);
+  w.value(static_cast<std::uint32_t>(addresses.size()));
   for (const InterfaceAddress& a : addresses) w.text(a.address.text()).value(a.prefix_bits).text(a.interface);
   return w.take();
 }
@@ -44,6 +45,7 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.rank = r.value<std::int32_t>();
   p.instance = r.value<std::uint64_t>();
   p.host_id = r.text();
+  p.streams = r.value<std::uint8_t>();
   const auto count = r.value<std::uint32_t>();
   for (std::uint32_t i = 0; i < count; ++i) {
     InterfaceAddress& a = p.addresses.emplace_back();

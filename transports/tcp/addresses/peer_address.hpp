@@ -17,6 +17,7 @@ struct SINEW_API PeerAddress {
   std::uint64_t instance = 0;  ///< random: tells a rank from one that came back on the same port
   std::string host_id;
   std::vector<InterfaceAddress> addresses;
+  std::uint8_t streams = 1;  ///< data connections that this rank wants for each pair of interfaces
 
   Address encode() const;
   /// Errors: Error{Mismatch} where the bytes are not of this kind.

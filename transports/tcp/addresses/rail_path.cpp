@@ -1,3 +1,6 @@
+#include <sys/socket.h>
+
+#include <algorithm>
 #include <set>
 
 #include <sinew/transports/tcp/addresses/rail_path.hpp>
@@ -14,11 +17,9 @@ bool share_network(const InterfaceAddress& a, const InterfaceAddress& b) {
   return a.prefix_bits == b.prefix_bits && a.network_has(b.address) && machine_of(a.address) != machine_of(b.address);
 }
 
-}  // namespace
-
-std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& peer) {
+/// The interfaces of one network that two hosts have, each once.
+std::vector<RailPath> paths_between(const PeerAddress& self, const PeerAddress& peer) {
   std::vector<RailPath> rails;
-  if (self.host_id == peer.host_id) return rails;
   const bool lower = self.rank < peer.rank;
   std::set<std::string> used_here, used_there;
   for (const InterfaceAddress& a : (lower ? self : peer).addresses) {
@@ -31,6 +32,43 @@ std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& 
       used_there.insert(there.interface);
       rails.push_back({here, there});
     }
+  }
+  return rails;
+}
+
+/// Null: none of this family, or several.
+const InterfaceAddress* only_address(const PeerAddress& of, int family) {
+  const InterfaceAddress* only = nullptr;
+  for (const InterfaceAddress& a : of.addresses) {
+    if (a.address.is_loopback() || a.address.family() != family) continue;
+    if (only != nullptr) return nullptr;
+    only = &a;
+  }
+  return only;
+}
+
+/// What routing must find between two hosts without a common network.
+std::vector<RailPath> routed_path(const PeerAddress& self, const PeerAddress& peer) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const InterfaceAddress* here = only_address(self, family);
+    const InterfaceAddress* there = only_address(peer, family);
+    const bool both = here != nullptr && there != nullptr;
+    if (both && machine_of(here->address) != machine_of(there->address)) return {{*here, *there}};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& peer) {
+  if (self.host_id == peer.host_id) return {};
+  const std::size_t streams = std::max<std::size_t>({self.streams, peer.streams, 1});
+  std::vector<RailPath> paths = paths_between(self, peer);
+  if (paths.empty() && streams > 1) paths = routed_path(self, peer);
+  std::vector<RailPath> rails;
+  for (const RailPath& path : paths) {
+    const std::size_t most = (kMostRails - rails.size()) / static_cast<std::size_t>(&paths.back() - &path + 1);
+    rails.insert(rails.end(), std::min(streams, most), path);
   }
   return rails.size() < 2 ? std::vector<RailPath>{} : rails;
 }
