@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// What the relay between two hosts does to packets, without devices.
+// Tests of what the relay between two hosts does to packets, without devices.
 namespace sinew::test {
 namespace {
 
@@ -15,7 +15,7 @@ constexpr int kPackets = 100'000;
 constexpr std::size_t kBytes = 1500;
 const Line::Time kStart = Line::Time() + 1h;
 
-/// Which of the packets are lost.
+/// Says for each packet whether it is lost.
 std::vector<bool> losses(const LineOptions& options) {
   Line line(options);
   std::vector<bool> lost;

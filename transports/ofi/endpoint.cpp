@@ -22,13 +22,18 @@ struct Send : Operation {
   std::size_t bytes = 0;
 };
 
+/// Shorter messages go over one rail of several: a share would take less time than its completion.
+constexpr std::size_t kLeastShared = 128 * 1024;
+constexpr std::size_t kShareUnit = 64;
+
 constexpr auto kPatience = std::chrono::milliseconds(500);
 
 }  // namespace
 
-OfiEndpoint::OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key)
+OfiEndpoint::OfiEndpoint(Shared& shared, PeerAddress peer, const RailsTo& to, Lane& lane, std::uint64_t their_key)
     : shared_(shared),
       peer_(std::move(peer)),
+      to_(to),
       lane_(lane),
       their_key_(their_key),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
@@ -107,10 +112,17 @@ Flow& OfiEndpoint::flow_of(Way way, Completion& operation) {
   f.owner = this;
   f.operation = &operation;
   f.way = way;
-  f.peer = lane_.ends().to;
+  f.to = to_;
   f.life = lane_.ends().life;
   f.number = flows_.insert(f);
   return f;
+}
+
+/// Messages that are shorter than a piece for each rail are cut into as many.
+std::size_t OfiEndpoint::piece_bytes(std::size_t total) const noexcept {
+  const std::size_t share = (total / to_.count + kShareUnit) / kShareUnit * kShareUnit;
+  const bool shared_out = to_.count > 1 && total >= kLeastShared;
+  return shared_out ? std::min(share, shared_.largest_piece()) : shared_.largest_piece();
 }
 
 // What the matcher wants.
@@ -123,7 +135,7 @@ void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
   f.place = place_of(place.place.kind);
   f.through_scratch = place.data == nullptr && place.bytes != 0;
   f.theirs = static_cast<std::uint32_t>(id);
-  f.piece_bytes = shared_.largest_piece();
+  f.piece_bytes = piece_bytes(f.total);
   if (f.through_scratch) {
     const std::size_t element = Matcher::element_bytes(receive);
     f.piece_bytes = std::min(f.piece_bytes, Flows::kScratchBytes) / element * element;
@@ -136,7 +148,7 @@ void OfiEndpoint::grant(std::uint64_t id, Completion& receive) {
 void OfiEndpoint::receives_posted(Flow& f) {
   if (f.granted == 0) {
     control({.kind = FrameKind::Clear, .id = f.theirs, .tag = f.posted, .note = f.number, .bytes = f.piece_bytes});
-  } else if (f.granted - f.retired <= Flow::kWindow / 2) {
+  } else if (f.granted - f.retired <= f.most_posted() / 2) {
     control({.kind = FrameKind::Next, .id = f.number, .bytes = f.posted});
   } else {
     return;
@@ -336,9 +348,9 @@ bool OfiEndpoint::pass_time(Clock::time_point now) {
 }
 
 void OfiEndpoint::cut_off() {
-  const bool cut = shared_.rail.cut_off(lane_.ends().to);
+  const bool cut = shared_.rails.cut_off(to_);
   ending_ = Ending::Over;
-  if (cut && !shared_.rail.is_shm()) lane_.cut_off();
+  if (cut && !shared_.rails.first().is_shm()) lane_.cut_off();
   flows_.for_each([&](Flow& f, std::uint32_t number) {
     end_operation(f, end_);
     if (!cut) return;

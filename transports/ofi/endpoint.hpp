@@ -21,7 +21,7 @@ namespace sinew::ofi {
 /// `closed` waits for the provider.
 class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
  public:
-  OfiEndpoint(Shared& shared, PeerAddress peer, Lane& lane, std::uint64_t their_key);
+  OfiEndpoint(Shared& shared, PeerAddress peer, const RailsTo& to, Lane& lane, std::uint64_t their_key);
   ~OfiEndpoint() override;
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
@@ -54,6 +54,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
   Place place_of(MemoryKind kind) const noexcept {
     return kind == MemoryKind::Device ? Place{kind, shared_.options.device} : Place{kind};
   }
+  std::size_t piece_bytes(std::size_t total) const noexcept;
   void control(const FrameHeader& header, ConstBuffer payload = {}, Completion* done = nullptr);
   void handle(const FrameHeader& header, const std::byte* payload);
   void cleared(const FrameHeader& header);
@@ -73,6 +74,7 @@ class OfiEndpoint final : public Endpoint, MatcherWire, FlowOwner {
 
   Shared& shared_;
   const PeerAddress peer_;
+  const RailsTo to_;
   Lane& lane_;
   const std::uint64_t their_key_;
   Matcher matcher_;

@@ -37,6 +37,10 @@ Status provider_failed(int error, const std::string& text) {
 
 }  // namespace
 
+Flows::Flows(Rails& rails) : rails_(rails), most_receives_(rails.first().info().rx_attr->size / 2) {
+  for (std::uint32_t i = 0; i < rails.count(); ++i) scratch_.emplace_back(rails.at(i), kScratchBytes);
+}
+
 Flow& Flows::take() {
   if (free_.empty()) free_.push_back(&all_.emplace_back(&Flows::piece_ended));
   Flow& f = *free_.back();
@@ -47,9 +51,13 @@ Flow& Flows::take() {
 }
 
 void Flows::start(Flow& f) {
-  if (rail_.registers(f.place.kind) && !f.through_scratch && f.total != 0) {
+  if (rails_.first().registers(f.place.kind) && !f.through_scratch && f.total != 0) {
     try {
-      f.registration = rail_.register_memory({f.base, f.total, f.place}, f.way == Way::Send ? FI_SEND : FI_RECV);
+      for (std::uint32_t i = 0; i < f.to.count; ++i) {
+        const std::uint32_t rail = f.to.rails[i].rail;
+        f.registrations[rail] =
+            rails_.at(rail).register_memory({f.base, f.total, f.place}, f.way == Way::Send ? FI_SEND : FI_RECV);
+      }
     } catch (const Error& e) {
       f.broken = true;
       halt(f, {Code::System, e.what()});
@@ -80,7 +88,9 @@ void Flows::retry() {
 
 void Flows::post(Flow& f) {
   while (!f.stopping && !f.stalled && f.posted < f.pieces() && f.has_room()) {
-    Piece& p = f.window[f.posted % Flow::kWindow];
+    Piece& p = f.piece(f.posted);
+    p.rail = f.rail_of(f.posted).rail;
+    if (f.through_scratch && p.scratch == nullptr && !take_scratch(f, p)) return;
     const ssize_t result = post(f, p);
     if (is_later(result)) {
       f.stalled = true;
@@ -98,20 +108,34 @@ void Flows::post(Flow& f) {
   if (f.way == Way::Receive && f.granted < f.posted && !f.stopping && f.owner != nullptr) f.owner->receives_posted(f);
 }
 
+/// false: the provider registers no more memory, and the flow is halted.
+bool Flows::take_scratch(Flow& f, Piece& p) {
+  try {
+    p.scratch = &scratch_[p.rail].take();
+    return true;
+  } catch (const Error& e) {
+    f.broken = true;
+    halt(f, {Code::System, e.what()});
+    return false;
+  }
+}
+
 ssize_t Flows::post(Flow& f, Piece& p) {
   if (f.way == Way::Receive && receives_ >= most_receives_) return -FI_EAGAIN;
   if (f.way == Way::Send && has_ended(f.life)) return -FI_ESHUTDOWN;
   const std::size_t offset = f.posted * f.piece_bytes;
   p.bytes = std::min(f.piece_bytes, f.total - offset);
-  if (f.through_scratch && p.scratch == nullptr) p.scratch = &scratch_.take();
+  const RailTo& to = f.rail_of(f.posted);
   std::byte* at = p.scratch != nullptr ? p.scratch->data : f.base + offset;
-  void* descriptor = p.scratch != nullptr ? p.scratch->descriptor
-                     : f.registration     ? fi_mr_desc(f.registration.get())
-                                          : nullptr;
+  const fid_mr* registration = f.registrations[to.rail].get();
+  void* descriptor = p.scratch != nullptr      ? p.scratch->descriptor
+                     : registration != nullptr ? registration->mem_desc
+                                               : nullptr;
   Request& request = p;
-  fid_ep* ep = rail_.endpoint();
-  if (f.way == Way::Send) return fi_tsend(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.theirs, f.posted), &request);
-  return fi_trecv(ep, at, p.bytes, descriptor, f.peer, piece_tag(f.number, f.posted), 0, &request);
+  fid_ep* ep = rails_.at(to.rail).endpoint();
+  if (f.way == Way::Send)
+    return fi_tsend(ep, at, p.bytes, descriptor, to.peer, piece_tag(f.theirs, f.posted), &request);
+  return fi_trecv(ep, at, p.bytes, descriptor, to.peer, piece_tag(f.number, f.posted), 0, &request);
 }
 
 void Flows::piece_ended(Request& request, const Outcome& outcome) {
@@ -140,8 +164,8 @@ void Flows::ended(Flow& f, Piece& p, const Outcome& outcome) {
 
 /// Pieces are handed on in their order, whatever order they came in.
 void Flows::retire(Flow& f) {
-  while (f.retired < f.posted && f.window[f.retired % Flow::kWindow].done) {
-    Piece& p = f.window[f.retired % Flow::kWindow];
+  while (f.retired < f.posted && f.piece(f.retired).done) {
+    Piece& p = f.piece(f.retired);
     p.done = false;
     ++f.retired;
     if (f.way == Way::Receive && f.owner != nullptr)
@@ -154,7 +178,7 @@ void Flows::halt(Flow& f, Status why) {
   f.why = std::move(why);
   for (Piece& p : f.window) {
     Request& request = p;
-    if (p.posted) fi_cancel(&rail_.endpoint()->fid, &request);
+    if (p.posted) fi_cancel(&rails_.at(p.rail).endpoint()->fid, &request);
   }
 }
 
@@ -162,11 +186,11 @@ void Flows::settle(Flow& f) {
   if (f.in_flight != 0 || !(f.stopping || f.retired == f.pieces())) return;
   if (f.stalled) std::erase(stalled_, &f);
   for (Piece& p : f.window) {
-    if (p.scratch != nullptr) scratch_.give(*p.scratch);
+    if (p.scratch != nullptr) scratch_[p.rail].give(*p.scratch);
     p.scratch = nullptr;
     p.done = false;
   }
-  f.registration.reset();
+  for (Handle<fid_mr>& registration : f.registrations) registration.reset();
   if (f.owner != nullptr) f.owner->flow_ended(f, f.why);
   f.owner = nullptr;
   f.operation = nullptr;

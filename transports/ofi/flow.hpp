@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/completion.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/transports/ofi/frame_pool.hpp>
-#include <sinew/transports/ofi/rail.hpp>
+#include <sinew/transports/ofi/rails.hpp>
 #include <sinew/transports/ofi/request.hpp>
 
 namespace sinew::ofi {
@@ -24,6 +25,7 @@ struct Piece : Request {
   Flow* flow = nullptr;
   Frame* scratch = nullptr;
   std::size_t bytes = 0;
+  std::uint32_t rail = 0;  ///< that has it, or had it last
   bool posted = false;
   bool done = false;
 };
@@ -41,12 +43,18 @@ class FlowOwner {
   ~FlowOwner() = default;
 };
 
-/// One message, cut into pieces of which a few at a time are with the provider.
+/// One message, cut into pieces of which a few at a time are with the provider. The pieces take turns over the rails to
+/// the peer. The receiver's number of the message says with which rail they begin, so that messages of one piece take
+/// turns, too.
 struct Flow {
-  static constexpr std::size_t kWindow = 4;
-  static constexpr std::size_t kSendWindow = 2;
+  static constexpr std::size_t kWindow = 4;      ///< of each rail
+  static constexpr std::size_t kSendWindow = 2;  ///< of each rail
+  using Window = std::array<Piece, kWindow * kMostRails>;
 
-  explicit Flow(Request::Completed c) : window{Piece(c), Piece(c), Piece(c), Piece(c)} {}
+  explicit Flow(Request::Completed c)
+      : window([&]<std::size_t... I>(std::index_sequence<I...>) {
+          return Window{(static_cast<void>(I), Piece(c))...};
+        }(std::make_index_sequence<kWindow * kMostRails>{})) {}
 
   // For whoever starts it.
   FlowOwner* owner = nullptr;  ///< null: nobody wants to hear of it any more
@@ -58,7 +66,7 @@ struct Flow {
   std::size_t total = 0;
   Place place{};  ///< of `base`
   std::size_t piece_bytes = 0;
-  fi_addr_t peer = FI_ADDR_UNSPEC;
+  RailsTo to{};
   int life = -1;             ///< of the peer, see has_ended
   std::uint32_t number = 0;  ///< in the owner's table
   std::uint32_t theirs = 0;  ///< in the peer's: of a send, the receiver's; of a receive, the sender's
@@ -72,16 +80,24 @@ struct Flow {
   std::uint64_t retired = 0;
   std::uint32_t in_flight = 0;
   Status why{};
-  Handle<fid_mr> registration;  ///< of all of `base`; null: the provider wants none, or the flow goes through scratch
+  /// Each covers all of `base`. They are numbered as the rails are. Null: the provider wants none, or the flow goes
+  /// through scratch.
+  std::array<Handle<fid_mr>, kMostRails> registrations;
   class Flows* flows = nullptr;
-  std::array<Piece, kWindow> window;
+  Window window;
 
   /// At least one: an empty message is an empty piece.
   std::uint64_t pieces() const noexcept { return total == 0 ? 1 : (total + piece_bytes - 1) / piece_bytes; }
   bool has_room() const noexcept {
-    if (way == Way::Send) return posted < granted && posted - retired < kSendWindow;
-    return posted - retired < kWindow;
+    if (way == Way::Send) return posted < granted && posted - retired < kSendWindow * to.count;
+    return posted - retired < most_posted();
   }
+  std::size_t most_posted() const noexcept { return kWindow * to.count; }
+  const RailTo& rail_of(std::uint64_t which) const noexcept {
+    return to.rails[(which + (way == Way::Send ? theirs : number)) % to.count];
+  }
+  /// Each place of the window keeps its rail, and with it its scratch.
+  Piece& piece(std::uint64_t which) noexcept { return window[which % most_posted()]; }
 };
 
 /// The flows of one transport.
@@ -90,8 +106,7 @@ class Flows {
   /// Pieces of receives that go through scratch are at most this long.
   static constexpr std::size_t kScratchBytes = 256 * 1024;
 
-  explicit Flows(Rail& rail)
-      : rail_(rail), scratch_(rail, kScratchBytes), most_receives_(rail.info().rx_attr->size / 2) {}
+  explicit Flows(Rails& rails);
 
   /// A flow with nothing set.
   Flow& take();
@@ -110,13 +125,14 @@ class Flows {
 
   void post(Flow& flow);
   ssize_t post(Flow& flow, Piece& piece);
+  bool take_scratch(Flow& flow, Piece& piece);
   void ended(Flow& flow, Piece& piece, const Outcome& outcome);
   void retire(Flow& flow);
   void halt(Flow& flow, Status why);
   void settle(Flow& flow);
 
-  Rail& rail_;
-  FramePool scratch_;
+  Rails& rails_;
+  std::deque<FramePool> scratch_;  // of each rail
   // The rest is for what comes unasked: the shm provider stops for good where that finds no entry.
   std::size_t most_receives_;
   std::size_t receives_ = 0;

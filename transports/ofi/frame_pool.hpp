@@ -30,6 +30,7 @@ class FramePool {
     owner_ = owner;
   }
 
+  /// Errors: Error{Unavailable} where the provider registers no more memory.
   Frame& take();
   void give(Frame& frame) { free_.push_back(&frame); }
   std::size_t frame_bytes() const noexcept { return frame_bytes_; }

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/transports/ofi/lane.hpp>
 #include <sinew/transports/ofi/life.hpp>
 
@@ -56,11 +57,17 @@ bool Lane::post(const Waiting& w) {
     write_frame(buffer, header, w.payload);
     result = fi_inject(lanes_.rail.endpoint(), buffer, bytes, ends_.to);
   } else {
-    Frame& frame = lanes_.frames.take();
-    write_frame(frame.data, header, w.payload);
-    Request& request = frame;
-    result = fi_send(lanes_.rail.endpoint(), frame.data, bytes, frame.descriptor, ends_.to, &request);
-    if (result != 0) lanes_.frames.give(frame);
+    Frame* frame = nullptr;
+    try {
+      frame = &lanes_.frames.take();
+    } catch (const Error& e) {
+      log::debug("ofi: a frame waits until another has left: {}", e.what());
+      return false;
+    }
+    write_frame(frame->data, header, w.payload);
+    Request& request = *frame;
+    result = fi_send(lanes_.rail.endpoint(), frame->data, bytes, frame->descriptor, ends_.to, &request);
+    if (result != 0) lanes_.frames.give(*frame);
   }
   if (is_later(result)) return false;
   if (result != 0) failure_ = fi_strerror(static_cast<int>(-result));

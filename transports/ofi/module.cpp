@@ -17,7 +17,7 @@ std::unique_ptr<OfiTransport> open_with_device(const Options& options, Choice& c
   }
   try {
     return std::make_unique<OfiTransport>(
-        options, Choice{std::move(able), choice.reason, choice.is_nearest, Availability::yes()});
+        options, Choice{std::move(able), choice.reason, choice.is_nearest, Availability::yes(), {}});
   } catch (const Error& e) {
     choice.device_memory = Availability::no(e.what());
     return nullptr;

@@ -13,7 +13,7 @@
 namespace sinew::ofi {
 namespace {
 
-constexpr std::uint64_t kAddressMagic = 0x31'69'66'6f'77'65'6e'73;  // "snewofi1"
+constexpr std::uint64_t kAddressMagic = 0x32'69'66'6f'77'65'6e'73;  // "snewofi2"
 
 bool is_loopback(const PeerAddress& p) {
   if (p.format == FI_SOCKADDR_IN && p.name.size() >= sizeof(sockaddr_in)) {
@@ -29,6 +29,15 @@ bool is_loopback(const PeerAddress& p) {
   return false;
 }
 
+/// False for other forms of addresses than IPv4.
+bool is_same_machine(const Bytes& a, const Bytes& b) {
+  sockaddr_in one{}, other{};
+  if (a.size() < sizeof one || b.size() < sizeof other) return false;
+  std::memcpy(&one, a.data(), sizeof one);
+  std::memcpy(&other, b.data(), sizeof other);
+  return one.sin_family == AF_INET && one.sin_addr.s_addr == other.sin_addr.s_addr;
+}
+
 /// Of a name in /dev/shm (left_overs.hpp): the process.
 std::string_view owner_of(const PeerAddress& p) {
   const std::string_view name(reinterpret_cast<const char*>(p.name.data()), p.name.size());
@@ -41,6 +50,8 @@ Address PeerAddress::encode() const {
   WireWriter w;
   w.value(kAddressMagic).value(rank).value(instance).text(host_id).text(provider);
   w.value(static_cast<std::uint8_t>(device_memory)).value(format).text(place).bytes(name);
+  w.value(static_cast<std::uint32_t>(further.size()));
+  for (const RailName& rail : further) w.text(rail.network).bytes(rail.name);
   return w.take();
 }
 
@@ -58,7 +69,31 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.format = r.value<std::uint32_t>();
   p.place = r.text();
   p.name = r.owned_bytes();
+  const auto count = r.value<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    RailName& rail = p.further.emplace_back();
+    rail.network = r.text();
+    rail.name = r.owned_bytes();
+  }
   return p;
+}
+
+std::vector<RailPair> rails_between(const PeerAddress& self, const PeerAddress& peer) {
+  std::vector<RailPair> pairs;
+  if (self.host_id == peer.host_id) return pairs;
+  const bool lower = self.rank < peer.rank;
+  const std::vector<RailName>& outer = (lower ? self : peer).further;
+  const std::vector<RailName>& inner = (lower ? peer : self).further;
+  std::vector<bool> used(inner.size());
+  for (std::size_t i = 0; i < outer.size() && pairs.size() + 1 < kMostRails; ++i) {
+    for (std::size_t k = 0; k < inner.size(); ++k) {
+      if (used[k] || outer[i].network != inner[k].network || is_same_machine(outer[i].name, inner[k].name)) continue;
+      used[k] = true;
+      pairs.push_back(lower ? RailPair{i, k} : RailPair{k, i});
+      break;
+    }
+  }
+  return pairs;
 }
 
 std::string obstacle_between(const PeerAddress& self, const PeerAddress& peer) {

@@ -12,7 +12,7 @@
 #include <sinew/transports/ofi/lane.hpp>
 #include <sinew/transports/ofi/ofi.hpp>
 #include <sinew/transports/ofi/peer_address.hpp>
-#include <sinew/transports/ofi/rail.hpp>
+#include <sinew/transports/ofi/rails.hpp>
 
 namespace sinew::ofi {
 
@@ -25,18 +25,18 @@ struct Shared {
     Status why;
   };
 
-  Shared(const Options& o, Info info);
+  Shared(const Options& o, std::vector<Info> infos);
 
   Options options;
-  Rail rail;
+  Rails rails;
   PeerAddress self;
   BlockPool pool;
   FinishedOperations finished;
   std::size_t pending = 0;  // operations begun and not fired
   FramePool outgoing;
   FramePool incoming;
-  Lanes lanes{rail, outgoing, finished, {}};
-  Flows flows{rail};
+  Lanes lanes{rails.first(), outgoing, finished, {}};
+  Flows flows{rails};
   std::map<int, std::unique_ptr<Lane>> lane_to;  // of every rank that was ever connected
   std::vector<OfiEndpoint*> peers;               // by rank; null: none
   std::vector<Fault> faults;                     // what progress() ends, outside everybody's functions
@@ -46,7 +46,7 @@ struct Shared {
   /// Nobody speaks of it any more.
   void forget(const OfiEndpoint& endpoint) noexcept;
   std::size_t largest_piece() const noexcept {
-    return std::min(options.largest_piece, rail.info().ep_attr->max_msg_size);
+    return std::min(options.largest_piece, rails.first().info().ep_attr->max_msg_size);
   }
 };
 

@@ -20,20 +20,29 @@ constexpr auto kFarewell = std::chrono::seconds(1);
 /// What a made-up rank may cost.
 constexpr int kMostRanks = 1 << 20;
 
+/// The offer of the first rail, then those of the others.
+std::vector<Info> infos_of(Choice& choice) {
+  std::vector<Info> all;
+  all.push_back(std::move(choice.info));
+  for (Info& further : choice.further) all.push_back(std::move(further));
+  return all;
+}
+
 }  // namespace
 
-Shared::Shared(const Options& o, Info info)
+Shared::Shared(const Options& o, std::vector<Info> infos)
     : options(o),
-      rail(std::move(info), o.sleeps),
+      rails(std::move(infos), o.sleeps),
       self{.rank = o.rank,
            .instance = random_id(),
            .host_id = o.host_id,
-           .provider = rail.provider(),
-           .format = rail.info().addr_format,
-           .place = rail.is_shm() ? shared_memory_place() : "",
-           .name = rail.name()},
-      outgoing(rail, sizeof(FrameHeader) + o.eager_bytes),
-      incoming(rail, sizeof(FrameHeader) + o.eager_bytes) {}
+           .provider = rails.first().provider(),
+           .format = rails.first().info().addr_format,
+           .place = rails.first().is_shm() ? shared_memory_place() : "",
+           .name = rails.first().name(),
+           .further = rails.further_names()},
+      outgoing(rails.first(), sizeof(FrameHeader) + o.eager_bytes),
+      incoming(rails.first(), sizeof(FrameHeader) + o.eager_bytes) {}
 
 void Shared::forget(const OfiEndpoint& endpoint) noexcept {
   std::ranges::replace(peers, &endpoint, nullptr);
@@ -42,9 +51,9 @@ void Shared::forget(const OfiEndpoint& endpoint) noexcept {
 }
 
 OfiTransport::OfiTransport(const Options& options, Choice choice)
-    : shared_(options, std::move(choice.info)),
-      nic_choice_{.text = fmt::format("{} on {}: {}", shared_.rail.provider(), shared_.rail.info().domain_attr->name,
-                                      choice.reason),
+    : shared_(options, infos_of(choice)),
+      nic_choice_{.text = fmt::format("{} on {}: {}", shared_.rails.first().provider(),
+                                      shared_.rails.first().info().domain_attr->name, choice.reason),
                   .is_nearest = choice.is_nearest},
       takes_device_memory_(std::move(choice.device_memory)) {
   shared_.self.device_memory = takes_device_memory_.ok;
@@ -53,6 +62,9 @@ OfiTransport::OfiTransport(const Options& options, Choice choice)
   capabilities_.eager_bytes = options.eager_bytes;
   shared_.outgoing.serve(&OfiTransport::frame_left, this);
   shared_.incoming.serve(&OfiTransport::frame_came, this);
+  // The first frames are here from the beginning, so that this rank can say farewell when no more memory can be
+  // registered.
+  shared_.outgoing.give(shared_.outgoing.take());
   for (std::size_t i = 0; i < kReceives; ++i) unposted_.push_back(&shared_.incoming.take());
   post_receives();
   log::info("ofi: provider {}", nic_choice_.text);
@@ -60,16 +72,17 @@ OfiTransport::OfiTransport(const Options& options, Choice choice)
 
 OfiTransport::~OfiTransport() {
   say_farewell();
-  shared_.rail.close_endpoint();
+  shared_.rails.close_endpoints();
 }
 
 Reach OfiTransport::probe(const Address& peer) {
   try {
     const PeerAddress p = PeerAddress::decode(peer);
     if (std::string why = obstacle_between(shared_.self, p); !why.empty()) return {false, std::move(why), {}, {}};
-    const std::string domain = shared_.rail.info().domain_attr->name;
-    if (shared_.rail.is_shm()) return {true, {}, {0.5e-6, 1e-6, {{64 << 10, 6e9}, {1 << 20, 12e9}}}, "memory"};
-    if (!shared_.rail.provider().starts_with("tcp")) return {true, {}, {1e-6, 3e-6, {{1 << 20, 10e9}}}, domain};
+    const std::string domain = shared_.rails.first().info().domain_attr->name;
+    if (shared_.rails.first().is_shm()) return {true, {}, {0.5e-6, 1e-6, {{64 << 10, 6e9}, {1 << 20, 12e9}}}, "memory"};
+    if (!shared_.rails.first().provider().starts_with("tcp"))
+      return {true, {}, {1e-6, 3e-6, {{1 << 20, 10e9}}}, domain};
     if (p.host_id == shared_.self.host_id)
       return {true, {}, {5e-6, 8e-6, {{64 << 10, 2e9}, {1 << 20, 4e9}}}, "loopback"};
     return {true, {}, {6e-6, 30e-6, {{1 << 20, 1.2e9}}}, domain};
@@ -86,14 +99,15 @@ std::unique_ptr<Endpoint> OfiTransport::connect(const Address& peer) {
     throw Error(Code::InvalidArgument, fmt::format("ofi: rank {} has or had an endpoint already", rank));
   }
   const Options& o = shared_.options;
-  const Lane::Ends ends{.to = shared_.rail.insert(p.name),
+  const RailsTo to = shared_.rails.reach(shared_.self, p);
+  const Lane::Ends ends{.to = to.rails[0].peer,
                         .peer_rank = rank,
-                        .life = shared_.rail.is_shm() ? o.life_of(rank) : -1,
+                        .life = shared_.rails.first().is_shm() ? o.life_of(rank) : -1,
                         .own_rank = o.rank,
                         .key = session_key(o.secret, o.rank, rank, p.instance)};
   auto lane = std::make_unique<Lane>(shared_.lanes, ends);
   if (shared_.peers.size() <= static_cast<std::size_t>(rank)) shared_.peers.resize(static_cast<std::size_t>(rank) + 1);
-  auto endpoint = std::make_unique<OfiEndpoint>(shared_, std::move(p), *lane,
+  auto endpoint = std::make_unique<OfiEndpoint>(shared_, std::move(p), to, *lane,
                                                 session_key(o.secret, rank, o.rank, shared_.self.instance));
   shared_.lane_to[rank] = std::move(lane);
   shared_.peers[static_cast<std::size_t>(rank)] = endpoint.get();
@@ -107,7 +121,7 @@ std::unique_ptr<Endpoint> OfiTransport::connect(const Address& peer) {
 }
 
 int OfiTransport::progress() noexcept {
-  int events = shared_.rail.poll();
+  int events = shared_.rails.poll();
   if (!unposted_.empty()) post_receives();
   if (!shared_.lanes.stalled.empty()) flush_lanes();
   if (shared_.flows.anything_stalled()) shared_.flows.retry();
@@ -121,14 +135,14 @@ int OfiTransport::progress() noexcept {
 bool OfiTransport::arm() noexcept {
   const bool idle = shared_.finished.empty() && shared_.faults.empty() && shared_.ending.empty() &&
                     shared_.lanes.stalled.empty() && !shared_.flows.anything_stalled() && unposted_.empty();
-  return idle && shared_.rail.arm();
+  return idle && shared_.rails.arm();
 }
 
 void OfiTransport::post_receives() {
   while (!unposted_.empty()) {
     Frame& frame = *unposted_.back();
     Request& request = frame;
-    const ssize_t result = fi_recv(shared_.rail.endpoint(), frame.data, shared_.incoming.frame_bytes(),
+    const ssize_t result = fi_recv(shared_.rails.first().endpoint(), frame.data, shared_.incoming.frame_bytes(),
                                    frame.descriptor, FI_ADDR_UNSPEC, &request);
     if (is_later(result)) return;
     require(result, "posting a receive");
@@ -206,7 +220,7 @@ void OfiTransport::say_farewell() {
   const Deadline until = Deadline::after(kFarewell);
   const auto unsaid = [this] { return !shared_.lanes.stalled.empty() || shared_.outgoing.taken() != 0; };
   while (unsaid() && !until.passed()) {
-    shared_.rail.poll();
+    shared_.rails.first().poll();
     flush_lanes();
   }
 }

@@ -10,7 +10,7 @@
 
 namespace sinew::ofi {
 
-/// One rail: a provider's endpoint, and who is reached through it.
+/// A provider's endpoints, one for each rail, and who is reached through them.
 class OfiTransport final : public Transport {
  public:
   OfiTransport(const Options& options, Choice choice);
@@ -27,9 +27,9 @@ class OfiTransport final : public Transport {
 
   int progress() noexcept override;
   bool active() const noexcept override { return shared_.pending != 0; }
-  int wake_descriptor() const noexcept override { return shared_.rail.wake_descriptor(); }
+  int wake_descriptor() const noexcept override { return shared_.rails.wake_descriptor(); }
   bool arm() noexcept override;
-  void disarm() noexcept override { shared_.rail.disarm(); }
+  void disarm() noexcept override { shared_.rails.disarm(); }
 
  private:
   static void frame_came(Request& request, const Outcome& outcome);

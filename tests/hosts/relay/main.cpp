@@ -5,8 +5,9 @@
 //             [--seed 1] [--mtu 1500] [--device link0]
 //
 // Delay, loss and rate are those of each direction. The first line of its output says what the relay itself can carry
-// without any of them, measured by one TCP connection. The way is ready once this line is there. SIGTERM ends the relay, and
-// it then prints what it has moved and dropped. Exit code 77, with the reason: there is no /dev/net/tun here.
+// without any of them, measured by one TCP connection. The way is ready once this line is there. SIGTERM ends the
+// relay, and it then prints what it has moved and dropped. Exit code 77, with the reason: there is no /dev/net/tun
+// here.
 #include <arpa/inet.h>
 #include <getopt.h>
 #include <netinet/in.h>
@@ -67,14 +68,11 @@ std::chrono::nanoseconds milliseconds(double count) {
 Wanted read_arguments(int count, char** arguments) {
   constexpr double kMost = 1e9;
   enum Option : int { Delay, Loss, Rate, Queue, Seed, Mtu, Device };
-  const option options[] = {{"delay-ms", required_argument, nullptr, Delay},
-                            {"loss", required_argument, nullptr, Loss},
-                            {"rate-mbit", required_argument, nullptr, Rate},
-                            {"queue-ms", required_argument, nullptr, Queue},
-                            {"seed", required_argument, nullptr, Seed},
-                            {"mtu", required_argument, nullptr, Mtu},
-                            {"device", required_argument, nullptr, Device},
-                            {}};
+  const option options[] = {
+      {"delay-ms", required_argument, nullptr, Delay}, {"loss", required_argument, nullptr, Loss},
+      {"rate-mbit", required_argument, nullptr, Rate}, {"queue-ms", required_argument, nullptr, Queue},
+      {"seed", required_argument, nullptr, Seed},      {"mtu", required_argument, nullptr, Mtu},
+      {"device", required_argument, nullptr, Device},  {}};
   Wanted w;
   for (int chosen = 0, index = 0; (chosen = ::getopt_long(count, arguments, "", options, &index)) != -1;) {
     switch (chosen) {
@@ -100,7 +98,8 @@ Wanted read_arguments(int count, char** arguments) {
 
 FileDescriptor socket_in(const RelayHost& host) {
   FileDescriptor made;
-  in_namespace(host.network_namespace, [&] { made = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); });
+  in_namespace(host.network_namespace,
+               [&] { made = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)); });
   if (!made) throw_errno("opening a socket");
   return made;
 }
@@ -160,8 +159,8 @@ void relay(const Wanted& wanted, const sigset_t& ends) {
   ++of_return.seed;  // else both directions would lose the same packets
   Relay there(first.get(), second.get(), wanted.line);
   Relay back(second.get(), first.get(), of_return);
-  fmt::print("{{\"limit_bytes_per_s\":{:.0f},\"delay_ms\":{},\"loss\":{},\"rate_bytes_per_s\":{:.0f},\"mtu\":{}}}\n", limit,
-             std::chrono::duration<double, std::milli>(wanted.line.delay).count(), wanted.line.loss,
+  fmt::print("{{\"limit_bytes_per_s\":{:.0f},\"delay_ms\":{},\"loss\":{},\"rate_bytes_per_s\":{:.0f},\"mtu\":{}}}\n",
+             limit, std::chrono::duration<double, std::milli>(wanted.line.delay).count(), wanted.line.loss,
              wanted.line.bytes_per_s, wanted.mtu);
   std::fflush(stdout);
   int signal = 0;

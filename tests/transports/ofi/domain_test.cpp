@@ -14,6 +14,7 @@ namespace sinew::test {
 namespace {
 
 constexpr const char* kVerbs = "verbs;ofi_rxm";
+constexpr const char* kTcp = "tcp;ofi_rxm";
 
 /// What libfabric might offer, in its order.
 class Offers {
@@ -143,6 +144,43 @@ TEST(OfiDomain, OfEachRanksOwn_LeavesNoneIdle) {
                                     std::pair("mlx5_10", "0000:ce:00.0"), std::pair("mlx5_11", "0000:dc:00.0")})
     taken.insert(eight_rails().taken({.provider = kVerbs, .nic = nic("", device, pci)}));
   EXPECT_EQ(taken.size(), 4U);
+}
+
+/// The domains of further rails beside the one that best_of takes, with spaces between.
+std::string further(const Offers& offers, const ofi::Wish& wish) {
+  std::string all;
+  for (const fi_info* rail : ofi::further_rails(offers.list(), *ofi::best_of(offers.list(), wish), wish)) {
+    all += std::string(all.empty() ? "" : " ") + rail->domain_attr->name;
+  }
+  return all;
+}
+
+TEST(OfiRails, AreTheOtherNetworksOfTcp) {
+  const Offers offers{{kTcp, "10.0.1.0/24", "wire1", 0x0a000101},
+                      {kTcp, "10.0.2.0/24", "wire2", 0x0a000201},
+                      {kTcp, "fe80::/64", "wire2"},
+                      {kTcp, "127.0.0.0/8", "lo", 0x7f000001},
+                      {kTcp, "10.0.2.0/24", "wire3", 0x0a000202},
+                      {kTcp, "10.0.4.0/24", "wire1", 0x0a000401},
+                      {kTcp, "10.0.5.0/24", "wire5", 0x0a000501}};
+  EXPECT_EQ(further(offers, {}), "wire2 wire5") << "each network and each interface once";
+  EXPECT_EQ(further(offers, {.interfaces = "wire1,wire5"}), "wire5");
+  EXPECT_EQ(further(offers, {.interfaces = "wire1"}), "");
+  EXPECT_EQ(further(offers, {.interfaces = "lo,wire2"}), "") << "loopback leads to no other host";
+}
+
+TEST(OfiRails, AreAtMostFour) {
+  const Offers offers{{kTcp, "n1", "w1", 0x0a000101},
+                      {kTcp, "n2", "w2", 0x0a000201},
+                      {kTcp, "n3", "w3", 0x0a000301},
+                      {kTcp, "n4", "w4", 0x0a000401},
+                      {kTcp, "n5", "w5", 0x0a000501}};
+  EXPECT_EQ(further(offers, {}), "w2 w3 w4");
+}
+
+TEST(OfiRails, AreNone_OfRdmaProviders) {
+  const Offers offers{{kVerbs, "n1", "mlx5_0", 0x0a000101}, {kVerbs, "n2", "mlx5_1", 0x0a000201}};
+  EXPECT_EQ(further(offers, {}), "") << "there each rank has its own NIC";
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
+#include <netinet/in.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -109,14 +111,46 @@ TEST(OfiReach, ThreadsOfOneProcess_DoNotUseTheShmProvider) {
   EXPECT_NE(r.reason.find("thread of this process"), std::string::npos) << r.reason;
 }
 
+/// The name of an endpoint of tcp at this address, in host order.
+Bytes ipv4_name(std::uint32_t address) {
+  sockaddr_in a{};
+  a.sin_family = AF_INET;
+  a.sin_addr.s_addr = htonl(address);
+  Bytes name(sizeof a);
+  std::memcpy(name.data(), &a, sizeof a);
+  return name;
+}
+
+TEST(OfiRails, OfTwoRanksAreThoseOfOneNetwork_AlikeOnBothSides) {
+  ofi::PeerAddress low = somebody(0, "h1"), high = somebody(3, "h2");
+  low.further = {{"net 2", ipv4_name(0x0a000201)}, {"bridge", ipv4_name(0xac110001)}, {"net 3", ipv4_name(0x0a000301)}};
+  high.further = {
+      {"net 3", ipv4_name(0x0a000302)}, {"bridge", ipv4_name(0xac110001)}, {"net 2", ipv4_name(0x0a000202)}};
+  const auto here = ofi::rails_between(low, high), there = ofi::rails_between(high, low);
+  ASSERT_EQ(here.size(), 2U) << "both have the bridge's address";
+  ASSERT_EQ(there.size(), 2U);
+  EXPECT_EQ(low.further[here[0].here].network, "net 2") << "in the order of the lower rank";
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(here[i].here, there[i].there);
+    EXPECT_EQ(here[i].there, there[i].here);
+    EXPECT_EQ(low.further[here[i].here].network, high.further[here[i].there].network);
+  }
+  high.host_id = "h1";
+  EXPECT_TRUE(ofi::rails_between(low, high).empty()) << "one host";
+}
+
 TEST(OfiReach, Address_SurvivesTheExchange) {
   ofi::PeerAddress p = somebody(3, "h1");
   p.place = "here";
   p.name = Bytes(16, std::byte{5});
+  p.further = {{"net", Bytes(16, std::byte{6})}};
   const ofi::PeerAddress q = ofi::PeerAddress::decode(p.encode());
   EXPECT_EQ(q.encode(), p.encode());
   EXPECT_EQ(q.rank, 3);
   EXPECT_EQ(q.name, p.name);
+  ASSERT_EQ(q.further.size(), 1U);
+  EXPECT_EQ(q.further[0].network, "net");
+  EXPECT_EQ(q.further[0].name, p.further[0].name);
   EXPECT_THROW(ofi::PeerAddress::decode(Address(20)), Error);
 }
 

@@ -1,6 +1,8 @@
 #include <netinet/in.h>
 #include <rdma/fi_domain.h>
 
+#include <algorithm>
+#include <fstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -50,6 +52,16 @@ bool shares_network(const fi_info& a, const fi_info& b) {
          text(a.fabric_attr->name) == text(b.fabric_attr->name) && a.addr_format == b.addr_format;
 }
 
+bool is_over_network(const fi_info& i) { return i.addr_format == FI_SOCKADDR_IN && reach_of(i) == 0; }
+
+/// As the kernel says it in Mbit/s; empty where the interface has none.
+std::string speed_of(const fi_info& i) {
+  std::ifstream file(fmt::format("/sys/class/net/{}/speed", text(i.domain_attr->name)));
+  std::string speed;
+  std::getline(file, speed);
+  return speed;
+}
+
 }  // namespace
 
 bool is_of(const fi_info& offer, const NicName& nic) {
@@ -69,6 +81,22 @@ const fi_info* best_of(const fi_info* offers, const Wish& wish) {
     if (is_wanted(*i, wish) && is_of(*i, wish.nic) && reaches_all && reach_of(*i) <= reach_of(*best)) return i;
   }
   return best;
+}
+
+std::vector<const fi_info*> further_rails(const fi_info* offers, const fi_info& best, const Wish& wish) {
+  std::vector<const fi_info*> rails;
+  if (!text(best.fabric_attr->prov_name).starts_with("tcp") || !is_over_network(best)) return rails;
+  const std::string speed = speed_of(best);
+  for (const fi_info* i = offers; i != nullptr && rails.size() + 1 < kMostRails; i = i->next) {
+    const auto is_there_too = [i](const fi_info* other) {
+      return text(other->fabric_attr->name) == text(i->fabric_attr->name) ||
+             text(other->domain_attr->name) == text(i->domain_attr->name);
+    };
+    const bool same_provider = text(i->fabric_attr->prov_name) == text(best.fabric_attr->prov_name);
+    if (!same_provider || !is_over_network(*i) || !is_wanted(*i, wish) || speed_of(*i) != speed) continue;
+    if (!is_there_too(&best) && std::ranges::none_of(rails, is_there_too)) rails.push_back(i);
+  }
+  return rails;
 }
 
 }  // namespace sinew::ofi

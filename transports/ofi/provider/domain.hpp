@@ -2,11 +2,16 @@
 
 #include <rdma/fabric.h>
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
 #include <sinew/core/fabric.hpp>
 
 namespace sinew::ofi {
+
+/// The most rails between two ranks.
+inline constexpr std::size_t kMostRails = 4;
 
 /// Which of libfabric's offers a rank wants.
 struct Wish {
@@ -23,5 +28,10 @@ bool is_of(const fi_info& offer, const NicName& nic);
 /// fabric) that they would take without a wish: ranks in several might not reach each other. Else the first that leads
 /// furthest. nullptr: none is as wanted.
 const fi_info* best_of(const fi_info* offers, const Wish& wish);
+
+/// Offers that may carry parts of the messages between two hosts beside `best`: wanted ones of the same provider over
+/// TCP, with IPv4, each on another network and another interface. The parts are equal, so the interfaces must say the
+/// same speed. At most kMostRails with `best`. Empty for other providers: there each rank has its own NIC.
+std::vector<const fi_info*> further_rails(const fi_info* offers, const fi_info& best, const Wish& wish);
 
 }  // namespace sinew::ofi

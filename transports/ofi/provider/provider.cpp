@@ -73,15 +73,24 @@ std::string domains_of(const Info& list) {
   throw Error(Code::Unavailable, fmt::format("ofi: {}; libfabric offers {}", asked, found));
 }
 
-/// `best` alone, out of its list.
-Choice chosen(const fi_info& best, std::string reason, const Wish& wish) {
-  const bool nearest = is_of(best, wish.nic);
+/// `best` and the rails beside it, out of their list.
+Choice chosen(const Info& list, const fi_info& best, std::string reason, const Wish& wish) {
+  std::vector<Info> further;
+  for (const fi_info* rail : further_rails(list.get(), best, wish)) {
+    reason += fmt::format("{} {}", further.empty() ? "; and on" : ",", rail->domain_attr->name);
+    further.emplace_back(fi_dupinfo(rail));
+  }
+  // The ranks of a host share all rails.
+  const bool nearest = further.empty() && is_of(best, wish.nic);
   if (nearest) {
     reason += fmt::format("; the nearest NIC ({})", wish.nic.why);
-  } else if (!wish.nic.interface.empty()) {
+  } else if (further.empty() && !wish.nic.interface.empty()) {
     reason += fmt::format("; the nearest NIC, {}, is in no network that all ranks share", wish.nic.interface);
   }
-  return {Info(fi_dupinfo(&best)), std::move(reason), nearest};
+  return {.info = Info(fi_dupinfo(&best)),
+          .reason = std::move(reason),
+          .is_nearest = nearest,
+          .further = std::move(further)};
 }
 
 }  // namespace
@@ -116,14 +125,14 @@ Choice choose_provider(const std::string& wanted, const std::string& interfaces,
     const fi_info* best = best_of(list.get(), wish);
     if (best == nullptr)
       not_there(fmt::format("SINEW_INTERFACE={}: {} has no such domain", interfaces, wanted), domains_of(list));
-    return chosen(*best, fmt::format("SINEW_OFI_PROVIDER={}", wanted), wish);
+    return chosen(list, *best, fmt::format("SINEW_OFI_PROVIDER={}", wanted), wish);
   }
   const Info all = offers({});
   for (const std::string_view name : kPreferred) {
     const Wish wish{.provider = name, .interfaces = interfaces, .nic = nic};
     const fi_info* best = best_of(all.get(), wish);
     if (best == nullptr) continue;
-    return chosen(*best, name == kEverywhere ? "no RDMA provider is here" : "the best RDMA provider that is here",
+    return chosen(all, *best, name == kEverywhere ? "no RDMA provider is here" : "the best RDMA provider that is here",
                   wish);
   }
   not_there(fmt::format("none of {}{} is here", fmt::join(kPreferred, ", "),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <sinew/core/call/cost.hpp>
 #include <sinew/core/fabric.hpp>
@@ -14,6 +15,7 @@ struct Choice {
   std::string reason;
   bool is_nearest = false;  ///< its domain is the NIC's that was wished for
   Availability device_memory = Availability::no("this rank has no device");
+  std::vector<Info> further;  ///< of further rails (domain.hpp)
 
   std::string name() const { return info->fabric_attr->prov_name; }
 };
