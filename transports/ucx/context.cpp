@@ -24,7 +24,7 @@ constexpr std::array kSettings = {
 
 using Configuration = std::unique_ptr<ucp_config_t, decltype(&ucp_config_release)>;
 
-Configuration configure() {
+Configuration configure(const std::string& tcp_device) {
   ucp_config_t* read = nullptr;
   require(ucp_config_read(nullptr, nullptr, &read), "reading UCX_* and ucx.conf");
   Configuration configuration(read, &ucp_config_release);
@@ -32,11 +32,15 @@ Configuration configure() {
     if (std::getenv(fmt::format("UCX_{}", s.name).c_str()) != nullptr) continue;
     require(ucp_config_modify(read, s.name, s.value), fmt::format("setting {}={}", s.name, s.value));
   }
+  if (!tcp_device.empty()) {
+    require(ucp_config_modify(read, "TLS", "tcp"), "setting TLS=tcp");
+    require(ucp_config_modify(read, "NET_DEVICES", tcp_device.c_str()), "setting NET_DEVICES=" + tcp_device);
+  }
   return configuration;
 }
 
-ucp_context_h open_context(int ranks) {
-  const Configuration configuration = configure();
+ucp_context_h open_context(int ranks, const std::string& tcp_device) {
+  const Configuration configuration = configure(tcp_device);
   ucp_params_t p{};
   p.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_MT_WORKERS_SHARED;
   p.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -90,10 +94,10 @@ Availability judge_memory_types(std::uint64_t memory_types) {
       chosen == nullptr ? "this machine has nothing for" : fmt::format("UCX_TLS={} leaves out", chosen)));
 }
 
-Context::Context(int ranks) {
+Context::Context(int ranks, const std::string& tcp_device) {
   embed();
   const Embedded embedded;
-  context_.reset(open_context(ranks));
+  context_.reset(open_context(ranks, tcp_device));
   worker_.reset(open_worker(context_.get()));
   require(ucp_worker_get_efd(worker_.get(), &wake_), "asking for the descriptor to wait on");
 }

@@ -22,7 +22,8 @@ Availability judge_memory_types(std::uint64_t memory_types);
 /// Errors: Error{Unavailable} with UCX's reason and UCX_TLS, where nothing is left to send over.
 class Context {
  public:
-  explicit Context(int ranks);
+  /// `tcp_device`: over TCP, and over this network device alone; empty: over all that UCX finds.
+  explicit Context(int ranks, const std::string& tcp_device = {});
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;

@@ -16,6 +16,9 @@ namespace {
 /// What a reduction fetches at a time, twice: fits a core's cache with the operand beside it.
 constexpr std::size_t kFragmentBytes = 256 * 1024;
 
+/// A shorter message goes over one rail: two halves would cost two requests.
+constexpr std::size_t kLeastHalved = 256 * 1024;
+
 /// For a peer that may be alive to take what it has asked for.
 constexpr auto kPatience = std::chrono::seconds(1);
 /// So often UCX must find nothing to do, before a dead peer has nothing more to say.
@@ -23,13 +26,16 @@ constexpr int kIdleTurns = 200;
 
 }  // namespace
 
-UcxEndpoint::UcxEndpoint(Shared& shared, PeerAddress peer, Link& link)
+UcxEndpoint::UcxEndpoint(Shared& shared, PeerAddress peer, Link& link, std::vector<Link*> rails)
     : shared_(shared),
       peer_(std::move(peer)),
       link_(link),
+      rails_(std::move(rails)),
       matcher_(*this, shared.pool, shared.finished, shared.options.generation),
       credit_(shared.options.eager_credit_bytes),
-      owed_credit_(shared.options.eager_credit_bytes) {}
+      owed_credit_(shared.options.eager_credit_bytes) {
+  for (Link* rail : rails_) rail->attach(*this);  // its end is the peer's
+}
 
 void UcxEndpoint::send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) {
   ++shared_.pending;
@@ -78,13 +84,21 @@ bool UcxEndpoint::cancel_send(Completion& done) {
   return true;
 }
 
+/// By turns over the rails. Until all of them are connected, data goes where frames go.
+Link& UcxEndpoint::next_link() noexcept {
+  if (rails_.empty() || !std::ranges::all_of(rails_, &Link::is_connected)) return link_;
+  return *rails_[next_rail_++ % rails_.size()];
+}
+
 void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
   Send& s = done.as<Send>();
   ++s.outstanding;
   Request& r = shared_.requests.take(Request::What::Data, this, &done);
   r.bytes = clear.bytes;
   r.data = {.offset = clear.offset, .stream = clear.stream, .token = link_.token()};
+  const Link& link = next_link();
   if (link_.failed()) return Requests::returned(r, UCS_STATUS_PTR(link_.failure()));
+  if (link.failed()) return Requests::returned(r, UCS_STATUS_PTR(link.failure()));
   const Embedded embedded;
   ucp_request_param_t p{};
   p.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
@@ -96,7 +110,7 @@ void UcxEndpoint::send_data(Completion& done, const Frame& clear) {
     p.flags = UCP_AM_SEND_FLAG_RNDV;  // so that the receiver says where to, before the data leave
   }
   const std::byte* from = s.from == nullptr ? nullptr : s.from + clear.offset;
-  Requests::returned(r, ucp_am_send_nbx(link_.ep(), kDataId, &r.data, sizeof r.data, from, clear.bytes, &p));
+  Requests::returned(r, ucp_am_send_nbx(link.ep(), kDataId, &r.data, sizeof r.data, from, clear.bytes, &p));
 }
 
 void UcxEndpoint::completed(Request& r, ucs_status_t status) {
@@ -161,15 +175,20 @@ void UcxEndpoint::grant(std::uint64_t id, Completion& receive) {
   if (shared_.free_streams.empty()) shared_.free_streams.push_back(&shared_.stream_memory.emplace_back());
   Stream& s = *shared_.free_streams.back();
   shared_.free_streams.pop_back();
+  const Buffer place = Matcher::place(receive);
   s = {.endpoint = this,
        .receive = &receive,
+       .into = place.data,
        .total = Matcher::bytes_left(receive),
        .sender = static_cast<std::uint32_t>(id)};
   s.number = shared_.streams.insert(s);
   operation_of(receive).handle = s.number;
-  s.in_fragments = s.total != 0 && Matcher::place(receive).data == nullptr;
+  s.in_fragments = s.total != 0 && place.data == nullptr;
   const std::size_t element = Matcher::element_bytes(receive);
-  s.fragment_bytes = s.in_fragments ? std::min<std::size_t>(s.total, kFragmentBytes / element * element) : s.total;
+  const bool halved = !rails_.empty() && s.total >= kLeastHalved && place.place.kind == MemoryKind::Host;
+  s.fragment_bytes = s.in_fragments ? std::min<std::size_t>(s.total, kFragmentBytes / element * element)
+                     : halved       ? s.total - s.total / 2
+                                    : s.total;
   ask(s);
   if (s.asked < s.total) ask(s);
 }
@@ -200,8 +219,8 @@ void UcxEndpoint::ask(Stream& s) {
               .stream = s.number});
 }
 
-ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* bytes, std::size_t count,
-                                    bool waits_at_sender) {
+ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, const Arrival& arrival) {
+  const auto& [worker, bytes, count, waits_at_sender] = arrival;
   const std::uint32_t which =
       s.fragments[0].state == Stream::State::Asked && s.fragments[0].offset == data.offset ? 0 : 1;
   Stream::Fragment& fragment = s.fragments[which];
@@ -222,12 +241,11 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
     fragment.scratch = static_cast<std::byte*>(shared_.pool.take(s.fragment_bytes));
   if (!waits_at_sender) {
     // This fragment came while an earlier one is still fetched. Its bytes belong to UCX again after this function.
-    assert(s.in_fragments);
-    std::memcpy(fragment.scratch, bytes, count);
+    std::memcpy(s.in_fragments ? fragment.scratch : s.into + fragment.offset, bytes, count);
     fragment.state = Stream::State::Here;
     return UCS_OK;
   }
-  std::byte* into = s.in_fragments ? fragment.scratch : Matcher::place(*s.receive).data;
+  std::byte* into = s.in_fragments ? fragment.scratch : s.into + fragment.offset;
   fragment.state = Stream::State::Fetching;
   Request& r = shared_.requests.take(Request::What::Fetch, this, s.receive);
   r.stream = s.number;
@@ -239,7 +257,7 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, void* byte
   p.cb.recv_am = &Requests::fetched;
   p.user_data = &r;
   hint(p, kind);
-  const ucs_status_ptr_t result = ucp_am_recv_data_nbx(shared_.ucx.worker(), bytes, into, count, &p);
+  const ucs_status_ptr_t result = ucp_am_recv_data_nbx(worker, bytes, into, count, &p);
   if (!UCS_PTR_IS_PTR(result)) Requests::returned(r, result);
   return UCS_INPROGRESS;
 }
@@ -322,6 +340,7 @@ UcxEndpoint::~UcxEndpoint() {
   if (begun != nullptr) let_go();
   std::erase(shared_.ending, this);
   link_.detach();
+  for (Link* rail : rails_) rail->detach();
 }
 
 void UcxEndpoint::close(Completion& closed) {
@@ -382,7 +401,12 @@ void UcxEndpoint::end_streams(const Status& reason) {
 
 bool UcxEndpoint::settle(bool idle) {
   if (begun != nullptr) {
-    if (link_.watches_peer() && !link_.failed() && Clock::now() - ended_at_ > kPatience) link_.abandon();
+    if (Clock::now() - ended_at_ > kPatience) {
+      if (link_.watches_peer() && !link_.failed()) link_.abandon();
+      for (Link* rail : rails_) {
+        if (!rail->failed()) rail->abandon();
+      }
+    }
     idle_turns_ = idle ? idle_turns_ + 1 : 0;
     if (idle_turns_ < kIdleTurns || !must_be_watched()) return false;
     let_go();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <sinew/core/matcher.hpp>
 #include <sinew/core/transport/credit_window.hpp>
@@ -15,7 +16,16 @@ namespace sinew::ucx {
 /// requests are held: UCX keeps them until its worker ends.
 class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
  public:
-  UcxEndpoint(Shared& shared, PeerAddress peer, Link& link);
+  /// Data that has arrived, or that waits at its sender and that `worker` can bring.
+  struct Arrival {
+    ucp_worker_h worker = nullptr;
+    void* bytes = nullptr;
+    std::size_t count = 0;
+    bool waits_at_sender = false;
+  };
+
+  /// `rails`: links for data, or none.
+  UcxEndpoint(Shared& shared, PeerAddress peer, Link& link, std::vector<Link*> rails = {});
   ~UcxEndpoint() override;
 
   void send(ConstBuffer from, Tag tag, std::uint64_t note, Completion& done) override;
@@ -27,7 +37,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   /// The next frame of the pair; `payload` is UCX's and free again on return.
   void take(const Frame& frame, const std::byte* payload, std::size_t bytes);
   /// Data of one of this endpoint's streams: takes them, or asks UCX to bring them.
-  ucs_status_t take_data(Stream& stream, const DataFrame& data, void* bytes, std::size_t count, bool waits_at_sender);
+  ucs_status_t take_data(Stream& stream, const DataFrame& data, const Arrival& arrival);
   /// The peer is gone: everything ends PeerLost, what has arrived in full can still be received.
   void lose(const std::string& how);
   /// After the end: looks whether UCX has let go. true: it has, there is nothing more to wait for.
@@ -56,6 +66,7 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   void completed(Request& request, ucs_status_t status) override;
 
   void send_data(Completion& done, const Frame& clear);
+  Link& next_link() noexcept;
 
   void cleared(const Frame& frame);
   void refused(const Frame& frame);
@@ -80,6 +91,8 @@ class UcxEndpoint final : public Endpoint, MatcherWire, RequestOwner {
   Shared& shared_;
   const PeerAddress peer_;
   Link& link_;
+  const std::vector<Link*> rails_;
+  std::size_t next_rail_ = 0;
   Matcher matcher_;
   CreditWindow credit_;
   OwedCredit owed_credit_;

@@ -7,7 +7,7 @@
 namespace sinew::ucx {
 namespace {
 
-constexpr std::uint64_t kAddressMagic = 0x31'78'63'75'77'65'6e'73;  // "snewucx1"
+constexpr std::uint64_t kAddressMagic = 0x32'78'63'75'77'65'6e'73;  // "snewucx2"
 
 constexpr std::uint8_t kLeadsElsewhere = 1;
 constexpr std::uint8_t kDeviceMemory = 2;
@@ -19,6 +19,8 @@ Address PeerAddress::encode() const {
   const auto able =
       static_cast<std::uint8_t>((leads_elsewhere ? kLeadsElsewhere : 0) | (device_memory ? kDeviceMemory : 0));
   w.value(kAddressMagic).value(rank).value(instance).text(host_id).value(able).bytes(worker);
+  w.value(static_cast<std::uint32_t>(rails.size()));
+  for (const RailAddress& rail : rails) w.text(rail.network).text(rail.machine).bytes(rail.worker);
   return w.take();
 }
 
@@ -35,7 +37,27 @@ PeerAddress PeerAddress::decode(const Address& bytes) {
   p.leads_elsewhere = (able & kLeadsElsewhere) != 0;
   p.device_memory = (able & kDeviceMemory) != 0;
   p.worker = r.owned_bytes();
+  const auto count = r.value<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count; ++i) {
+    RailAddress& rail = p.rails.emplace_back();
+    rail.network = r.text();
+    rail.machine = r.text();
+    rail.worker = r.owned_bytes();
+  }
   return p;
+}
+
+std::vector<RailPair> rails_between(const PeerAddress& self, const PeerAddress& peer) {
+  std::vector<RailPair> pairs;
+  if (self.host_id == peer.host_id) return pairs;
+  for (std::size_t i = 0; i < self.rails.size(); ++i) {
+    for (std::size_t k = 0; k < peer.rails.size() && pairs.size() < kMostRails; ++k) {
+      const RailAddress& here = self.rails[i];
+      const RailAddress& there = peer.rails[k];
+      if (here.network == there.network && here.machine != there.machine) pairs.push_back({i, k});
+    }
+  }
+  return pairs.size() < 2 ? std::vector<RailPair>{} : pairs;
 }
 
 }  // namespace sinew::ucx

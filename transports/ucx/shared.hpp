@@ -13,13 +13,14 @@
 #include <sinew/transports/ucx/context.hpp>
 #include <sinew/transports/ucx/link.hpp>
 #include <sinew/transports/ucx/peer_address.hpp>
+#include <sinew/transports/ucx/rails.hpp>
 #include <sinew/transports/ucx/requests.hpp>
 #include <sinew/transports/ucx/ucx.hpp>
 
 namespace sinew::ucx {
 
-/// A message on its way to this rank. The sender may send all of it at once. But if the message is reduced on arrival,
-/// the sender may send two fragments at a time.
+/// A message on its way to this rank. The sender may send all of it at once, or one half over each of two rails. But if
+/// the message is reduced on arrival, the sender may send two fragments at a time.
 struct Stream {
   enum class State : std::uint8_t { Idle, Asked, Fetching, Here };
   struct Fragment {
@@ -31,6 +32,7 @@ struct Stream {
 
   UcxEndpoint* endpoint = nullptr;
   Completion* receive = nullptr;
+  std::byte* into = nullptr;  ///< its first byte's place; null: it is reduced
   std::uint64_t total = 0;
   std::uint64_t asked = 0;
   std::uint64_t delivered = 0;
@@ -70,10 +72,12 @@ struct Shared {
   std::deque<Stream> stream_memory;
   std::vector<Stream*> free_streams;
   std::vector<std::unique_ptr<Link>> links;  ///< by rank
+  std::deque<Link> rail_links;               ///< of all peers: each carries data over one rail
   std::vector<UcxEndpoint*> ending;          ///< wait for UCX to let go of their memory
   std::vector<Link*> connected;              ///< by UCX, and have not begun
   std::vector<Link*> broken;                 ///< have failed, and their endpoints do not know yet
   Context ucx{options.size};
+  Rails rails{options.size};
 
   Link& link_to(int rank) {
     auto& link = links[static_cast<std::size_t>(rank)];
@@ -82,7 +86,7 @@ struct Shared {
   }
   /// What UCX does now; how many things that were.
   unsigned turn() {
-    const unsigned events = ucp_worker_progress(ucx.worker());
+    const unsigned events = ucp_worker_progress(ucx.worker()) + rails.progress();
     for (Link* link : std::exchange(connected, {})) link->begin();
     return events;
   }

@@ -28,22 +28,26 @@ UcxTransport::UcxTransport(const Options& options) : shared_(options) {
                   .host_id = options.host_id,
                   .leads_elsewhere = shared_.ucx.leads_elsewhere(),
                   .device_memory = takes_device_memory_.ok,
-                  .worker = shared_.ucx.address()};
+                  .worker = shared_.ucx.address(),
+                  .rails = shared_.rails.addresses()};
   shared_.links.resize(static_cast<std::size_t>(options.size));
   capabilities_.device_memory = takes_device_memory_.ok;
   capabilities_.cancels_sends = true;
   capabilities_.eager_bytes = options.eager_bytes;
-  handle(kFrameId, &on_frame);
-  handle(kDataId, &on_data);
+  shared_.rails.sleep_beside(shared_.ucx);
+  handle(shared_.ucx.worker(), kFrameId, &on_frame);
+  handle(shared_.ucx.worker(), kDataId, &on_data);
+  for (std::size_t rail = 0; rail < shared_.rails.count(); ++rail)
+    handle(shared_.rails.worker(rail), kDataId, &on_data);
 }
 
-void UcxTransport::handle(unsigned id, ucp_am_recv_callback_t callback) {
+void UcxTransport::handle(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback) {
   ucp_am_handler_param_t p{};
   p.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   p.id = id;
   p.cb = callback;
-  p.arg = this;
-  require(ucp_worker_set_am_recv_handler(shared_.ucx.worker(), &p), "setting a handler of active messages");
+  p.arg = &arrivals_.emplace_back(Arrivals{this, worker});
+  require(ucp_worker_set_am_recv_handler(worker, &p), "setting a handler of active messages");
 }
 
 UcxTransport::~UcxTransport() {
@@ -92,6 +96,19 @@ Link& UcxTransport::open_link(const PeerAddress& peer, bool watch_peer) {
   return link;
 }
 
+std::vector<Link*> UcxTransport::open_rails(const PeerAddress& peer) {
+  std::vector<Link*> links;
+  for (const RailPair& pair : rails_between(shared_.self, peer)) {
+    PeerAddress there = peer;
+    there.worker = peer.rails[pair.there].worker;
+    Link& link =
+        shared_.rail_links.emplace_back(shared_.requests, shared_.self.rank, shared_.connected, shared_.broken);
+    link.open(shared_.rails.worker(pair.here), there, true, nullptr);
+    links.push_back(&link);
+  }
+  return links;
+}
+
 std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
   PeerAddress p = PeerAddress::decode(peer);
   if (const Reach r = probe(peer); !r.ok && !shared_.has_failed(p.rank))
@@ -100,15 +117,16 @@ std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
   if (link.endpoint() != nullptr) {
     throw Error(Code::InvalidArgument, fmt::format("ucx: rank {} has an endpoint already", p.rank));
   }
-  auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link);
+  std::vector<Link*> rails = open_rails(p);
+  auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link, std::move(rails));
   link.attach(*endpoint);
   if (link.failed()) endpoint->lose(link.why());
   return endpoint;
 }
 
-ucs_status_t UcxTransport::on_frame(void* self, const void* header, std::size_t header_bytes, void* payload,
+ucs_status_t UcxTransport::on_frame(void* arrivals, const void* header, std::size_t header_bytes, void* payload,
                                     std::size_t bytes, const ucp_am_recv_param_t* /*how*/) {
-  Shared& shared = static_cast<UcxTransport*>(self)->shared_;
+  Shared& shared = static_cast<Arrivals*>(arrivals)->transport->shared_;
   Frame f;
   if (header_bytes != kEagerHeaderBytes && header_bytes != sizeof f) return UCS_OK;
   std::memcpy(&f, header, header_bytes);
@@ -117,16 +135,17 @@ ucs_status_t UcxTransport::on_frame(void* self, const void* header, std::size_t 
   return UCS_OK;
 }
 
-ucs_status_t UcxTransport::on_data(void* self, const void* header, std::size_t header_bytes, void* data,
+ucs_status_t UcxTransport::on_data(void* arrivals, const void* header, std::size_t header_bytes, void* data,
                                    std::size_t bytes, const ucp_am_recv_param_t* how) {
-  Shared& shared = static_cast<UcxTransport*>(self)->shared_;
+  const auto [transport, worker] = *static_cast<Arrivals*>(arrivals);
+  Shared& shared = transport->shared_;
   DataFrame d;
   if (header_bytes != sizeof d) return UCS_OK;
   std::memcpy(&d, header, sizeof d);
   Stream* stream = shared.streams.find(d.stream);
   if (d.token != shared.self.token() || stream == nullptr) return UCS_OK;  // cancelled meanwhile
   const bool waits_at_sender = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-  return stream->endpoint->take_data(*stream, d, data, bytes, waits_at_sender);
+  return stream->endpoint->take_data(*stream, d, {worker, data, bytes, waits_at_sender});
 }
 
 int UcxTransport::progress() noexcept {
@@ -160,7 +179,7 @@ bool UcxTransport::arm() noexcept {
   if (!shared_.finished.empty() || !shared_.connected.empty() || !shared_.broken.empty()) return false;
   const bool watch = std::ranges::any_of(shared_.ending, [](UcxEndpoint* e) { return e->must_be_watched(); });
   const Embedded embedded;
-  return !watch && ucp_worker_arm(shared_.ucx.worker()) == UCS_OK;
+  return !watch && ucp_worker_arm(shared_.ucx.worker()) == UCS_OK && shared_.rails.arm();
 }
 
 std::unique_ptr<Transport> make_transport(const Options& options) { return std::make_unique<UcxTransport>(options); }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <vector>
 
 #include <sinew/transports/ucx/endpoint.hpp>
 #include <sinew/transports/ucx/shared.hpp>
@@ -23,20 +25,28 @@ class UcxTransport final : public Transport {
   /// yes, or why messages of device memory go through the host.
   const Availability& takes_device_memory() const noexcept { return takes_device_memory_; }
   bool active() const noexcept override { return shared_.pending != 0; }
-  int wake_descriptor() const noexcept override { return shared_.ucx.wake_descriptor(); }
+  int wake_descriptor() const noexcept override { return shared_.rails.wake_descriptor(shared_.ucx); }
   bool arm() noexcept override;
   void disarm() noexcept override {}
 
  private:
-  static ucs_status_t on_frame(void* self, const void* header, std::size_t header_bytes, void* payload,
+  static ucs_status_t on_frame(void* arrivals, const void* header, std::size_t header_bytes, void* payload,
                                std::size_t bytes, const ucp_am_recv_param_t* how);
-  static ucs_status_t on_data(void* self, const void* header, std::size_t header_bytes, void* data, std::size_t bytes,
-                              const ucp_am_recv_param_t* how);
+  static ucs_status_t on_data(void* arrivals, const void* header, std::size_t header_bytes, void* data,
+                              std::size_t bytes, const ucp_am_recv_param_t* how);
 
-  void handle(unsigned id, ucp_am_recv_callback_t callback);
+  /// The argument of the callbacks for messages of one worker.
+  struct Arrivals {
+    UcxTransport* transport;
+    ucp_worker_h worker;
+  };
+
+  void handle(ucp_worker_h worker, unsigned id, ucp_am_recv_callback_t callback);
+  std::vector<Link*> open_rails(const PeerAddress& peer);
   int end_broken();
   Link& open_link(const PeerAddress& peer, bool watch_peer);
 
+  std::deque<Arrivals> arrivals_;
   Shared shared_;
   Capabilities capabilities_;
   Availability takes_device_memory_;
