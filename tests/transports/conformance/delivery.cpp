@@ -1,4 +1,6 @@
 // What arrives: every size, in order, under its tag, in both directions, between several ranks.
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include <sinew/conformance/conformance.hpp>
@@ -24,6 +26,53 @@ TEST_P(Conformance, EverySize_ArrivesInBothDirectionsAtOnce) {
       auto expected = pattern(bytes, static_cast<unsigned>(other) + 1);
       expected.push_back(std::byte{0x77});
       EXPECT_TRUE(in == expected) << bytes << " bytes arrived changed, or something was written behind them";
+    }
+  });
+}
+
+/// Memory of a mapping of its own. It goes with this object, and another may then lie at the same place.
+class Mapped {
+ public:
+  Mapped(std::size_t bytes, void* at) : bytes_(bytes) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (at == nullptr ? 0 : MAP_FIXED_NOREPLACE);
+    memory_ = ::mmap(at, bytes_, PROT_READ | PROT_WRITE, flags, -1, 0);
+  }
+  ~Mapped() {
+    if (here()) ::munmap(memory_, bytes_);
+  }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+
+  bool here() const { return memory_ != MAP_FAILED; }
+  Buffer buffer() const { return {static_cast<std::byte*>(memory_), bytes_}; }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+/// A library that keeps memory registered between messages must notice that the memory has gone.
+TEST_P(Conformance, MemoryThatIsMappedAnewAtItsPlace_IsReadAndWrittenAnew) {
+  ranks(2, [](Rank& me) {
+    constexpr std::size_t kBytes = 3 << 20;
+    void* place = nullptr;
+    for (unsigned message = 0; message < 6; ++message) {
+      const Mapped memory(kBytes, place);
+      // Another thread of this process may have taken the place meanwhile. Then the message is one of another place.
+      const Mapped elsewhere(memory.here() ? 1 : kBytes, nullptr);
+      const Buffer buffer = memory.here() ? memory.buffer() : elsewhere.buffer();
+      place = buffer.data;
+      const std::vector<std::byte> data = pattern(kBytes, message);
+      Watched w;
+      if (me.rank() == 0) {
+        std::ranges::copy(data, buffer.data);
+        me.peer(1).send(buffer, step(1), 0, w);
+      } else {
+        me.peer(0).recv({buffer}, step(1), w);
+      }
+      if (!me.wait(w, "a message")) return;
+      ASSERT_TRUE(w.status.ok()) << w.status.message();
+      EXPECT_TRUE(std::equal(data.begin(), data.end(), buffer.data)) << "message " << message;
     }
   });
 }
