@@ -189,8 +189,10 @@ void UcxEndpoint::grant(std::uint64_t id, Completion& receive) {
   s.fragment_bytes = s.in_fragments ? std::min<std::size_t>(s.total, kFragmentBytes / element * element)
                      : halved       ? s.total - s.total / 2
                                     : s.total;
-  ask(s);
-  if (s.asked < s.total) ask(s);
+  s.most_fragments = Stream::kFragmentsOfARail * std::max<std::size_t>(rails_.size(), 1);
+  do {
+    ask(s);
+  } while (s.asked < s.total && s.idle() != nullptr);
 }
 
 void UcxEndpoint::refuse(std::uint64_t id, Code why, std::uint64_t note) {
@@ -207,7 +209,7 @@ void UcxEndpoint::return_credit(std::size_t charge) {
 
 /// Tells the sender to send the next fragment. Precondition: one of s.fragments is idle.
 void UcxEndpoint::ask(Stream& s) {
-  Stream::Fragment& fragment = s.fragments[s.fragments[0].state == Stream::State::Idle ? 0 : 1];
+  Stream::Fragment& fragment = *s.idle();
   fragment.offset = s.asked;
   fragment.bytes = static_cast<std::size_t>(std::min<std::uint64_t>(s.fragment_bytes, s.total - s.asked));
   fragment.state = Stream::State::Asked;
@@ -221,11 +223,12 @@ void UcxEndpoint::ask(Stream& s) {
 
 ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, const Arrival& arrival) {
   const auto& [worker, bytes, count, waits_at_sender] = arrival;
-  const std::uint32_t which =
-      s.fragments[0].state == Stream::State::Asked && s.fragments[0].offset == data.offset ? 0 : 1;
-  Stream::Fragment& fragment = s.fragments[which];
-  if (fragment.state != Stream::State::Asked || fragment.offset != data.offset || fragment.bytes != count)
-    return UCS_OK;
+  const auto is_this = [&](const Stream::Fragment& f) {
+    return f.state == Stream::State::Asked && f.offset == data.offset && f.bytes == count;
+  };
+  const auto found = std::ranges::find_if(s.fragments, is_this);
+  if (found == s.fragments.end()) return UCS_OK;
+  Stream::Fragment& fragment = *found;
   const MemoryKind kind = Matcher::place(*s.receive).place.kind;
   assert(waits_at_sender || kind != MemoryKind::Device || count == 0);  // see meets_device()
   if (!waits_at_sender && fragment.offset == s.delivered) {
@@ -249,7 +252,7 @@ ucs_status_t UcxEndpoint::take_data(Stream& s, const DataFrame& data, const Arri
   fragment.state = Stream::State::Fetching;
   Request& r = shared_.requests.take(Request::What::Fetch, this, s.receive);
   r.stream = s.number;
-  r.fragment = which;
+  r.fragment = static_cast<std::uint32_t>(found - s.fragments.begin());
   r.bytes = count;
   Requests::begin(r);
   ucp_request_param_t p{};
@@ -291,8 +294,7 @@ void UcxEndpoint::fragment_arrived(Stream& s) {
       if (last) return end_stream(s);
     }
   }
-  const bool idle = s.fragments[0].state == Stream::State::Idle || s.fragments[1].state == Stream::State::Idle;
-  if (idle && s.asked < s.total) ask(s);
+  while (s.asked < s.total && s.idle() != nullptr) ask(s);
 }
 
 /// UCX has let go of it.

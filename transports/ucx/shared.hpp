@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -20,8 +22,9 @@
 namespace sinew::ucx {
 
 /// A message on its way to this rank. The sender may send all of it at once, or one half over each of two rails. But if
-/// the message is reduced on arrival, the sender may send two fragments at a time.
+/// the message is reduced on arrival, the sender may send two fragments at a time for each rail.
 struct Stream {
+  static constexpr std::size_t kFragmentsOfARail = 2;
   enum class State : std::uint8_t { Idle, Asked, Fetching, Here };
   struct Fragment {
     std::byte* scratch = nullptr;
@@ -40,10 +43,17 @@ struct Stream {
   std::uint32_t sender = 0;  ///< its number of the message
   std::uint32_t number = 0;  ///< this rank's
   bool in_fragments = false;
-  std::array<Fragment, 2> fragments;
+  std::size_t most_fragments = kFragmentsOfARail;  ///< at a time, the first of these
+  std::array<Fragment, kFragmentsOfARail * kMostRails> fragments;
 
   bool is_fetching() const noexcept {
-    return fragments[0].state == State::Fetching || fragments[1].state == State::Fetching;
+    return std::ranges::any_of(fragments, [](const Fragment& f) { return f.state == State::Fetching; });
+  }
+  /// One that can be asked for; null: all have been asked for.
+  Fragment* idle() noexcept {
+    const auto end = fragments.begin() + static_cast<std::ptrdiff_t>(most_fragments);
+    const auto found = std::ranges::find(fragments.begin(), end, State::Idle, &Fragment::state);
+    return found == end ? nullptr : &*found;
   }
 };
 
