@@ -47,7 +47,7 @@ const InterfaceAddress* only_address(const PeerAddress& of, int family) {
   return only;
 }
 
-/// What routing must find between two hosts without a common network.
+/// The path between two hosts without a common network. Routing must know it.
 std::vector<RailPath> routed_path(const PeerAddress& self, const PeerAddress& peer) {
   for (const int family : {AF_INET, AF_INET6}) {
     const InterfaceAddress* here = only_address(self, family);

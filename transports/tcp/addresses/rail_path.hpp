@@ -20,9 +20,9 @@ struct RailPath {
 
 /// The rails of a pair, in an order that both sides find. Fewer than two: one rail, by what routing reaches. An address
 /// that both sides have (a bridge of containers, say) is none where they could meet.
-/// Each pair of interfaces has as many rails in a row as the rank with more PeerAddress::streams asks for. Hosts without
-/// a common network have such rails only if both have one address of a family: else routing alone knows which two reach
-/// each other.
+/// Each pair of interfaces has as many rails in a row as the rank with more PeerAddress::streams asks for. Hosts
+/// without a common network have such rails only if both have one address of a family. Otherwise routing alone knows
+/// which two reach each other.
 SINEW_API std::vector<RailPath> rails_between(const PeerAddress& self, const PeerAddress& peer);
 
 }  // namespace sinew::tcp
