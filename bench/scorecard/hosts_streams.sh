@@ -36,4 +36,5 @@ streams_row() {
 }
 
 streams_row hosts_streams_window "10 ms one way, 256 KiB of window" 16MiB 262144 4 --delay-ms 10
+# Where the last packet of a message is lost, its connection waits for 200 ms. Long messages show the rate and not that wait.
 streams_row hosts_streams_loss "5 ms one way, 0.5 % of the packets lost" 8MiB - 3 --delay-ms 5 --loss 0.005
