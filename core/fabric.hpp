@@ -16,6 +16,7 @@
 #include <sinew/core/transport.hpp>
 #include <sinew/core/transport/device.hpp>
 #include <sinew/core/transport/device_links.hpp>
+#include <sinew/core/transport/host_parts.hpp>
 #include <sinew/core/transport/peer_memory.hpp>
 
 namespace sinew {
@@ -60,7 +61,9 @@ struct OffloadContext {
   Group group{};
   const Exchange& exchange;       ///< among the group, for kOffloadRounds rounds at most
   const Bytes& facts;             ///< the result of measure() on some pair, equal on all ranks; empty: none
-  std::vector<int> numa_nodes{};  ///< the NUMA node of each rank, equal on all ranks; -1: bound to none; empty: unknown
+  /// The caches, NUMA nodes and sockets that the ranks are in, from the inside out. It is equal on all ranks. Empty:
+  /// unknown.
+  std::vector<PartsOfRanks> parts{};
   /// The links of each rank's device, equal on all ranks. Empty: some rank has no device, or nobody knows.
   std::vector<DeviceLinks> devices{};
 };

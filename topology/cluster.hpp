@@ -16,6 +16,8 @@ struct RankSpot {
   int gpu = -1;           ///< index in Machine::gpus; -1: none, or the machine does not show it
   int nic = -1;           ///< index of the nearest NIC in Machine::nics; -1: none carries data (nearest_nic.hpp)
   std::string nic_why{};  ///< "PIX from gpu:0"
+  int cache = -1;         ///< index in Machine::caches of the last-level cache of its cores; -1: they share none
+  int package = -1;       ///< the kernel's number of its socket; -1: the rank is bound to none
   friend bool operator==(const RankSpot&, const RankSpot&) = default;
 };
 

@@ -111,6 +111,8 @@ Cluster VirtualCluster::cluster() const {
     const RankBinding& binding = bindings[static_cast<std::size_t>(place)];
     const auto nic = std::ranges::find(machine.nics, nics[static_cast<std::size_t>(binding.nic)], &Nic::name);
     RankSpot& spot = found.ranks.emplace_back(RankSpot{network.host_of(r), binding.numa_node, cores});
+    const auto node = std::ranges::find(machine.numa_nodes, spot.numa_node, &NumaNode::id);
+    if (node != machine.numa_nodes.end()) spot.package = node->package;
     if (!machine.gpus.empty()) spot.gpu = place;
     if (nic != machine.nics.end()) spot.nic = static_cast<int>(nic - machine.nics.begin());
   }

@@ -22,7 +22,7 @@ void add_virtual_offloads(const WorldState& world, const Group& ranks, std::vect
 
 OffloadContext context_of(WorldState& world, const Group& group, const Exchange& exchange,
                           const std::string& transport) {
-  return {group, exchange, world.facts.offload_facts[transport], world.numa_nodes_of(group.world_ranks),
+  return {group, exchange, world.facts.offload_facts[transport], world.parts_of(group.world_ranks),
           world.facts.devices_of(group.world_ranks)};
 }
 

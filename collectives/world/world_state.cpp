@@ -23,6 +23,7 @@
 #include <sinew/core/net/tls_context.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/cluster/nearest_nic.hpp>
+#include <sinew/topology/cluster/rank_parts.hpp>
 #include <sinew/topology/devices/links_of_gpu.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/transports/registry.hpp>
@@ -447,6 +448,11 @@ std::vector<int> WorldState::numa_nodes_of(std::span<const int> world_ranks) con
   if (!no_cluster.empty()) return nodes;
   for (const int r : world_ranks) nodes.push_back(cluster->ranks[static_cast<std::size_t>(r)].numa_node);
   return nodes;
+}
+
+std::vector<PartsOfRanks> WorldState::parts_of(std::span<const int> world_ranks) const {
+  if (!no_cluster.empty()) return {};
+  return parts_of_ranks(*cluster, world_ranks);
 }
 
 void WorldState::give_id_back(std::uint16_t id) noexcept {

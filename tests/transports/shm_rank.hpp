@@ -50,12 +50,12 @@ struct Fired : Completion {
 /// One rank of a world on this host with the offload for all of it.
 class ShmRank {
  public:
-  explicit ShmRank(const Exchange& world, const Bytes& facts = {}, std::vector<int> numa_nodes = {})
+  explicit ShmRank(const Exchange& world, const Bytes& facts = {}, std::vector<PartsOfRanks> parts = {})
       : world_(world), host_(world, "this host", Deadline::after(std::chrono::seconds(60))) {
     fabric_ = shm::module().open({world.rank, world.size, 0, host_, {}});
     for (int r = 0; r < world.size; ++r) group_.world_ranks.push_back(r);
     group_.rank = world.rank;
-    offload_ = fabric_->make_offload({group_, world_, facts, std::move(numa_nodes)});
+    offload_ = fabric_->make_offload({group_, world_, facts, std::move(parts)});
   }
   /// Ends together with the others.
   ~ShmRank() {

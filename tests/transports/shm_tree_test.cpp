@@ -1,5 +1,4 @@
 #include <array>
-#include <set>
 #include <transports/shm_rank.hpp>
 #include <vector>
 
@@ -7,67 +6,23 @@
 
 #include <sinew/core/numeric/reduce.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
-#include <sinew/transports/shm/offload/tree.hpp>
+#include <sinew/transports/shm/model/tree.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {
 namespace {
 
-using shm::Tree;
 using test::Fired;
 using test::run_shm_case;
 using test::ShmCase;
 using test::ShmRank;
 
-/// All ranks' places fit together, and all of them hang from the root.
-void expect_tree(int root, const std::vector<int>& domains) {
-  const int ranks = static_cast<int>(domains.size());
-  std::vector<Tree> trees;
-  for (int r = 0; r < ranks; ++r) trees.push_back(shm::tree_of(r, root, domains));
-  std::vector<int> reached{root};
-  std::set<int> entered;
-  for (std::size_t i = 0; i < reached.size(); ++i) {
-    const int parent = reached[i];
-    const Tree& tree = trees[static_cast<std::size_t>(parent)];
-    EXPECT_LE(tree.children.size(), static_cast<std::size_t>(2 * shm::kFanIn));
-    for (const int child : tree.children) {
-      EXPECT_EQ(trees[static_cast<std::size_t>(child)].parent, parent);
-      const int above = domains[static_cast<std::size_t>(parent)];
-      const int below = domains[static_cast<std::size_t>(child)];
-      if (above != below) {
-        EXPECT_TRUE(entered.insert(below).second) << "domain " << below << " is entered twice";
-      }
-      reached.push_back(child);
-    }
-    ASSERT_LE(reached.size(), domains.size());
-  }
-  EXPECT_EQ(trees[static_cast<std::size_t>(root)].parent, -1);
-  EXPECT_EQ(std::set(reached.begin(), reached.end()).size(), domains.size());
-}
-
-TEST(ShmTree, ReachesEveryRankOnce_AndEveryDomainOnce) {
-  for (int ranks = 1; ranks <= 40; ++ranks) {
-    for (const int domain_count : {1, 2, 3, 8}) {
-      std::vector<int> blocks;
-      std::vector<int> turns;
-      for (int r = 0; r < ranks; ++r) {
-        blocks.push_back(r * domain_count / ranks - 1);
-        turns.push_back(r % domain_count);
-      }
-      for (const int root : {0, ranks / 2, ranks - 1}) {
-        expect_tree(root, blocks);
-        expect_tree(root, turns);
-      }
-    }
-  }
-}
-
 TEST(ShmTree, IsAsDeepAsItsFanSays) {
-  EXPECT_EQ(shm::tree_levels(1), 0);
-  EXPECT_EQ(shm::tree_levels(5), 1);
-  EXPECT_EQ(shm::tree_levels(6), 2);
-  EXPECT_EQ(shm::tree_levels(21), 2);
-  EXPECT_EQ(shm::tree_levels(22), 3);
+  EXPECT_EQ(shm::tree_steps(1), 0);
+  EXPECT_EQ(shm::tree_steps(5), 1);
+  EXPECT_EQ(shm::tree_steps(6), 2);
+  EXPECT_EQ(shm::tree_steps(21), 2);
+  EXPECT_EQ(shm::tree_steps(22), 3);
 }
 
 /// A few ranks look at everybody's line sooner than they would pass anything on; many do not.
@@ -96,10 +51,10 @@ Bytes always_trees() {
   return encode(facts);
 }
 
-std::vector<int> two_by_two(int ranks) {
-  std::vector<int> domains(static_cast<std::size_t>(ranks));
-  for (int r = 0; r < ranks; ++r) domains[static_cast<std::size_t>(r)] = r / 2 % 3;
-  return domains;
+std::vector<PartsOfRanks> two_by_two(int ranks) {
+  PartsOfRanks caches{HostPart::Cache, {}};
+  for (int r = 0; r < ranks; ++r) caches.numbers.push_back(r / 2 % 3);
+  return {caches};
 }
 
 /// Calls that take the tree among others that do not, so that each finds the lines as the other left them.

@@ -11,6 +11,7 @@
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
 #include <sinew/topology/cluster/nearest_nic.hpp>
+#include <sinew/topology/cluster/rank_parts.hpp>
 #include <sinew/topology/discover.hpp>
 #include <sinew/topology/format/json/json.hpp>
 #include <sinew/topology/format/json/json_fields.hpp>
@@ -105,7 +106,9 @@ Cluster merge_cluster(std::span<const RankPlace> places, std::span<const Bytes> 
   }
   for (const RankPlace& place : places) {
     const int host = host_index[place.host];
-    cluster.ranks.push_back({host, place.numa_node, usable[static_cast<std::size_t>(host)]});
+    RankSpot& spot =
+        cluster.ranks.emplace_back(RankSpot{host, place.numa_node, usable[static_cast<std::size_t>(host)]});
+    set_parts(cluster.hosts[static_cast<std::size_t>(host)], place.cpus, spot);
   }
   settle_devices(places, cluster);
   return cluster;

@@ -10,7 +10,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
-#include <sinew/transports/shm/offload/tree.hpp>
+#include <sinew/transports/shm/model/tree.hpp>
 
 namespace sinew::shm {
 namespace {
@@ -77,7 +77,7 @@ Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) 
   const Seconds up =
       desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
   const Seconds down = desc.collective == Collective::Reduce ? 0 : step + (kFanIn - 1) * kPerRank;
-  return tree_levels(ranks) * (up + down);
+  return tree_steps(ranks) * (up + down);
 }
 
 /// What tree_seconds is compared with: everybody reads the lines of everybody, or of the root.

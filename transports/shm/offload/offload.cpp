@@ -21,7 +21,7 @@ void fetch_lines(const void* first, std::size_t lines) noexcept {
 ShmOffload::ShmOffload(HostPeers& host, GroupStates& group_states, const OffloadContext& context)
     : members_(host, group_states, context),
       facts_(decode_facts(context.facts)),
-      trees_(members_, context.numa_nodes),
+      trees_(members_, Levels(members_.count(), context.parts)),
       announcer_(members_, facts_, calls_, trees_),
       chunks_(members_, facts_),
       part_reader_(members_),

@@ -17,18 +17,16 @@ auto* payload_of(AnySlot& slot, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-TreeCalls::TreeCalls(Members& members, std::vector<int> domains)
+TreeCalls::TreeCalls(Members& members, Levels levels)
     : members_(members),
-      domains_(std::move(domains)),
+      levels_(std::move(levels)),
       trees_(static_cast<std::size_t>(members.count())),
-      sources_(trees_.size()) {
-  domains_.resize(trees_.size(), -1);
-}
+      sources_(trees_.size()) {}
 
 const Tree& TreeCalls::tree_of(const PendingCall& call) {
   const int root = has_root(call.collective) ? call.root : 0;
   std::optional<Tree>& tree = trees_[static_cast<std::size_t>(root)];
-  if (!tree) tree = shm::tree_of(members_.rank(), root, domains_);
+  if (!tree) tree = shm::tree_of(members_.rank(), root, levels_);
   return *tree;
 }
 

@@ -5,9 +5,10 @@
 #include <optional>
 #include <vector>
 
+#include <sinew/transports/shm/model/levels.hpp>
+#include <sinew/transports/shm/model/tree.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
-#include <sinew/transports/shm/offload/tree.hpp>
 
 namespace sinew::shm {
 
@@ -15,8 +16,7 @@ namespace sinew::shm {
 /// along the same edges.
 class TreeCalls {
  public:
-  /// `domains`: by rank; -1: not known.
-  TreeCalls(Members& members, std::vector<int> domains);
+  TreeCalls(Members& members, Levels levels);
 
   /// Makes the tree for calls with the root of `call`. Later calls with this root cannot fail. Errors: std::bad_alloc.
   void prepare(const PendingCall& call) { static_cast<void>(tree_of(call)); }
@@ -43,7 +43,7 @@ class TreeCalls {
   void pass_on(const PendingCall& call, const Tree& tree, const std::byte* from, std::uint64_t all_done);
 
   Members& members_;
-  std::vector<int> domains_;                // by rank
+  Levels levels_;
   std::vector<std::optional<Tree>> trees_;  // by root, once used
   std::vector<const void*> sources_;
 };
