@@ -59,8 +59,8 @@ inline constexpr int kOffloadRounds = 2;
 /// The arguments by which an offload is made.
 struct OffloadContext {
   Group group{};
-  const Exchange& exchange;       ///< among the group, for kOffloadRounds rounds at most
-  const Bytes& facts;             ///< the result of measure() on some pair, equal on all ranks; empty: none
+  const Exchange& exchange;  ///< among the group, for kOffloadRounds rounds at most
+  const Bytes& facts;        ///< the result of measure() on some pair, equal on all ranks; empty: none
   /// The caches, NUMA nodes and sockets that the ranks are in, from the inside out. It is equal on all ranks. Empty:
   /// unknown.
   std::vector<PartsOfRanks> parts{};

@@ -6,6 +6,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/topology/cluster/gather_cluster.hpp>
+#include <sinew/topology/cluster/rank_parts.hpp>
 #include <sinew/topology/discover/host_identity.hpp>
 #include <sinew/topology/format/json/json.hpp>
 
@@ -75,6 +76,31 @@ TEST(Cluster, GroupsUnevenHostsInOrderOfTheirFirstRanks) {
   EXPECT_EQ(c.ranks_on_host(3), (std::vector{0, 2, 3}));
   EXPECT_EQ(c.ranks_on_host(4), (std::vector{4}));
   EXPECT_EQ(c.ranks[2].numa_node, 1);
+}
+
+TEST(Cluster, FindsTheCacheAndTheSocketOfEachRank) {
+  const Machine machine = sample_machine("a");
+  const auto& cores = machine.cores;
+  const Cluster c = merged({place("a", 0, cores[0].cpus), place("a", 1, cores[3].cpus),
+                            place("a", -1, {cores[0].cpus.front(), cores[3].cpus.front()}), place("a", -1, {})});
+  EXPECT_EQ(c.ranks[0].package, cores[0].package);
+  EXPECT_EQ(c.ranks[1].package, cores[3].package);
+  EXPECT_NE(c.ranks[0].package, c.ranks[1].package);
+  EXPECT_EQ(c.ranks[2].package, -1);  // it may run on both sockets
+  EXPECT_EQ(c.ranks[3].package, -1);
+  const auto holds = [&](int cache, int core) {
+    const std::vector<int>& all = machine.caches.at(static_cast<std::size_t>(cache)).cores;
+    return std::ranges::find(all, core) != all.end();
+  };
+  EXPECT_TRUE(holds(c.ranks[0].cache, 0));
+  EXPECT_EQ(c.ranks[2].cache, -1);
+  const std::vector<int> ranks{1, 0, 2};
+  const std::vector<PartsOfRanks> parts = parts_of_ranks(c, ranks);
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0].kind, HostPart::Cache);
+  EXPECT_EQ(parts[0].numbers, (std::vector{c.ranks[1].cache, c.ranks[0].cache, -1}));
+  EXPECT_EQ(parts[1].numbers, (std::vector{1, 0, -1}));
+  EXPECT_EQ(parts[2].numbers, (std::vector{cores[3].package, cores[0].package, -1}));
 }
 
 TEST(Cluster, CountsTheCoresOfAllRanksOfAHost) {

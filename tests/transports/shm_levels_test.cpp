@@ -83,8 +83,8 @@ TEST(ShmLevels, LieWithinEachOther_WhenACacheSpansNodes) {
 
 TEST(ShmLevels, JoinRanksThatAreBoundToNothing) {
   const std::vector<int> loose(4, -1);
-  const Levels levels(4, std::vector<PartsOfRanks>{
-                             {HostPart::Cache, loose}, {HostPart::NumaNode, loose}, {HostPart::Package, loose}});
+  const Levels levels(
+      4, std::vector<PartsOfRanks>{{HostPart::Cache, loose}, {HostPart::NumaNode, loose}, {HostPart::Package, loose}});
   EXPECT_EQ(levels.text(), "");
   EXPECT_EQ(levels.between(0, 1), Shared::Host);
 }

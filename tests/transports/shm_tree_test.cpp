@@ -1,12 +1,14 @@
 #include <array>
+#include <span>
 #include <transports/shm_rank.hpp>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include <sinew/core/numeric/reduce.hpp>
-#include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/model/tree.hpp>
+#include <sinew/transports/shm/offload/choices.hpp>
+#include <sinew/transports/shm/offload/facts.hpp>
 #include <support/ranks.hpp>
 
 namespace sinew {
@@ -27,6 +29,9 @@ TEST(ShmTree, IsAsDeepAsItsFanSays) {
 
 /// A few ranks look at everybody's line sooner than they would pass anything on; many do not.
 TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
+  const auto protocol_of = [](const CollectiveDesc& desc, int ranks, const shm::Facts& facts) {
+    return shm::Choices(shm::Levels(ranks), facts).protocol_of(desc);
+  };
   shm::Facts facts;
   facts.cores = 256;
   CollectiveDesc desc{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 2};
@@ -34,7 +39,7 @@ TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
   EXPECT_EQ(protocol_of(desc, 128, facts), shm::Protocol::Tree);
   desc.count = 512;
   EXPECT_EQ(protocol_of(desc, 4, facts), shm::Protocol::Lines);
-  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Tree);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::TreeChunks);
   desc.op = ReduceOp::User;
   EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   desc.op = ReduceOp::Sum;
@@ -42,12 +47,15 @@ TEST(ShmTree, IsTakenWhereItIsPredictedToBeFaster) {
   EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
   facts.cores = 256;
   desc.collective = Collective::AllGather;
-  EXPECT_NE(protocol_of(desc, 32, facts), shm::Protocol::Tree);
+  EXPECT_EQ(protocol_of(desc, 32, facts), shm::Protocol::Lines);
 }
 
-Bytes always_trees() {
+constexpr std::uint64_t kLinesBytesBehind = shm::kLinesBytes + 1;
+
+Bytes always_trees(std::uint64_t chunks_from = 0) {
   shm::Facts facts;
   facts.tree_from_ranks = 3;
+  facts.tree_chunks_from_bytes = chunks_from;
   return encode(facts);
 }
 
@@ -58,12 +66,12 @@ std::vector<PartsOfRanks> two_by_two(int ranks) {
 }
 
 /// Calls that take the tree among others that do not, so that each finds the lines as the other left them.
-void mixed_calls(const Exchange& world) {
+void mixed_calls(const Exchange& world, const Bytes& facts, std::span<const std::uint64_t> counts) {
   constexpr std::array kCollectives{Collective::AllReduce, Collective::Broadcast, Collective::Barrier,
                                     Collective::Reduce,    Collective::AllGather, Collective::ReduceScatter};
-  ShmRank rank(world, always_trees(), two_by_two(world.size));
+  ShmRank rank(world, facts, two_by_two(world.size));
   unsigned variant = 0;
-  for (const std::uint64_t count : {0u, 1u, 3u, 10u, 11u, 257u, 512u, 513u, 4099u}) {
+  for (const std::uint64_t count : counts) {
     for (const Collective collective : kCollectives) {
       for (int repeat = 0; repeat < 5; ++repeat) {
         ShmCase c;
@@ -79,19 +87,33 @@ void mixed_calls(const Exchange& world) {
   }
 }
 
-TEST(ShmTree, GivesTheClosedForm_OnThreeThreads) { test::run_as_threads(3, mixed_calls); }
-TEST(ShmTree, GivesTheClosedForm_OnEightThreads) { test::run_as_threads(8, mixed_calls); }
-TEST(ShmTree, GivesTheClosedForm_OnSevenProcesses) { test::run_as_processes(7, mixed_calls); }
+void short_calls(const Exchange& world) {
+  constexpr std::array<std::uint64_t, 9> kCounts{0, 1, 3, 10, 11, 257, 512, 513, 4099};
+  mixed_calls(world, always_trees(), kCounts);
+}
+
+/// Calls of one, two, a few and many chunks between calls that have chunks without a tree.
+void long_calls(const Exchange& world) {
+  constexpr std::array<std::uint64_t, 6> kCounts{513, 514, 1030, 4099, 70001, 9};
+  mixed_calls(world, always_trees(kLinesBytesBehind), kCounts);
+}
+
+TEST(ShmTree, GivesTheClosedForm_OnThreeThreads) { test::run_as_threads(3, short_calls); }
+TEST(ShmTree, GivesTheClosedForm_OnEightThreads) { test::run_as_threads(8, short_calls); }
+TEST(ShmTree, GivesTheClosedForm_OnSevenProcesses) { test::run_as_processes(7, short_calls); }
+TEST(ShmTree, GivesTheClosedFormInChunks_OnThreeThreads) { test::run_as_threads(3, long_calls); }
+TEST(ShmTree, GivesTheClosedFormInChunks_OnEightThreads) { test::run_as_threads(8, long_calls); }
+TEST(ShmTree, GivesTheClosedFormInChunks_OnSevenProcesses) { test::run_as_processes(7, long_calls); }
 
 TEST(ShmTree, CombinesEveryTypeAndOperator) {
   test::run_as_threads(6, [](const Exchange& world) {
-    ShmRank rank(world, always_trees(), two_by_two(world.size));
+    ShmRank rank(world, always_trees(kLinesBytesBehind), two_by_two(world.size));
     for (const DType dtype : all_dtypes()) {
       for (const ReduceOp op :
            {ReduceOp::Sum, ReduceOp::Product, ReduceOp::Min, ReduceOp::Max, ReduceOp::Average, ReduceOp::PreMulSum}) {
         const bool narrow = size_of(dtype) == 1;
         if (!is_defined(op, dtype) || (narrow && op == ReduceOp::Average)) continue;
-        for (const std::uint64_t count : {2u, 120u}) {
+        for (const std::uint64_t count : {2u, 120u, 9000u}) {
           ShmCase c;
           c.dtype = dtype;
           c.op = op;
@@ -104,13 +126,14 @@ TEST(ShmTree, CombinesEveryTypeAndOperator) {
 }
 
 TEST(ShmTree, FinishesManyCallsInOrder_WhenAllAreLaunchedAtOnce) {
-  const auto body = [](const Exchange& world) {
-    ShmRank rank(world, always_trees(), two_by_two(world.size));
+  const auto launch_all = [](const Exchange& world, const Bytes& facts) {
+    ShmRank rank(world, facts, two_by_two(world.size));
     constexpr std::size_t kCalls = 200;
     std::vector<std::vector<float>> data;
     std::vector<Fired> done(kCalls);
     for (std::size_t i = 0; i < kCalls; ++i)
-      data.emplace_back(i % 5 == 0 ? 700 : i % 3 * 90 + 1, static_cast<float>(i) + static_cast<float>(world.rank));
+      data.emplace_back(i % 5 == 0 ? 700 + i * 20 : i % 3 * 90 + 1,
+                        static_cast<float>(i) + static_cast<float>(world.rank));
     for (std::size_t i = 0; i < kCalls; ++i) {
       const CollectiveDesc d{.collective = Collective::AllReduce, .dtype = DType::F32, .count = data[i].size()};
       auto* memory = reinterpret_cast<std::byte*>(data[i].data());
@@ -121,6 +144,10 @@ TEST(ShmTree, FinishesManyCallsInOrder_WhenAllAreLaunchedAtOnce) {
       const int sum = static_cast<int>(i) * world.size + world.size * (world.size - 1) / 2;
       EXPECT_EQ(data[i], std::vector<float>(data[i].size(), static_cast<float>(sum))) << "call " << i;
     }
+  };
+  const auto body = [&](const Exchange& world) {
+    launch_all(world, always_trees());
+    launch_all(world, always_trees(kLinesBytesBehind));
   };
   test::run_as_threads(7, body);
   test::run_as_processes(4, body);
@@ -152,6 +179,33 @@ TEST(ShmTree, TellsTheParentBothCalls_WhenAChildMakesAnother) {
     }
     static_cast<void>(world.all_gather({}));
     EXPECT_EQ(done.fired, world.rank == 1);
+    rank.offload().abort({Code::Mismatch, "told"});
+    rank.wait(done);
+    EXPECT_EQ(done.status.code(), Code::Mismatch);
+  });
+}
+
+/// Neighbours in the tree wait for each other's announcement, so both find out.
+TEST(ShmTree, TellsBothNeighboursInChunks_WhenARankMakesAnotherCall) {
+  test::run_as_threads(6, [](const Exchange& world) {
+    ShmRank rank(world, always_trees(kLinesBytesBehind));
+    const CollectiveDesc usual{.collective = Collective::AllReduce, .dtype = DType::F32, .count = 5000};
+    CollectiveDesc other = usual;
+    other.op = ReduceOp::Max;
+    std::vector<float> data(usual.count, 1.0F);
+    auto* memory = reinterpret_cast<std::byte*>(data.data());
+    constexpr int kOdd = 5;
+    constexpr int kParent = 2;
+    const bool finds_out = world.rank == kOdd || world.rank == kParent;
+    Fired done;
+    rank.launch(world.rank == kOdd ? other : usual, memory, memory, done);
+    if (finds_out) {
+      rank.wait(done);
+      EXPECT_EQ(done.status.code(), Code::Mismatch);
+      EXPECT_EQ(done.status.rank(), kOdd + kParent - world.rank);
+    }
+    static_cast<void>(world.all_gather({}));
+    EXPECT_EQ(done.fired, finds_out);
     rank.offload().abort({Code::Mismatch, "told"});
     rank.wait(done);
     EXPECT_EQ(done.status.code(), Code::Mismatch);

@@ -74,12 +74,14 @@ struct GroupState {
   LoneWord staged;   ///< chunks staged, over all calls
   LoneWord taken;    ///< chunks of everybody's inputs used up (and, where it reduces, of results ready), over all calls
   LoneWord pulled;   ///< chunks of everybody's results copied, over all calls
+  LoneWord passed;   ///< Protocol::TreeChunks: chunks of results that the children may read, over all calls
   LoneWord reading;  ///< threads of one process: 1 while it reads buffers of the others
   std::array<Slot, kRing> results;  ///< Protocol::Tree: results that this rank passes to its children
 };
 
-/// The memory behind a GroupState has kStages stages of inputs and kStages stages of results for Protocol::Chunks.
-/// Behind them are the staging slots for Protocol::Slot and Protocol::Parts. The kernel provides pages on first use.
+/// The memory behind a GroupState has kStages stages of inputs and kStages stages of results for Protocol::Chunks and
+/// Protocol::TreeChunks. Behind them are the staging slots for Protocol::Slot and Protocol::Parts. The kernel provides
+/// pages on first use.
 inline constexpr std::size_t kStages = 3;
 inline constexpr std::size_t kStageBytes = 512 << 10;   ///< a stage of inputs: a chunk for each reader
 inline constexpr std::size_t kResultBytes = 256 << 10;  ///< a stage of results: one chunk

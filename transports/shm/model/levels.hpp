@@ -9,8 +9,8 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/transport/host_parts.hpp>
 
-/// What shared memory makes of a host's topology: the levels of a group, the trees over them, what lines and bytes cost
-/// between ranks, and what calls cost by that. The prediction and the simulator of calls share this room.
+/// The cost model of shared memory. It has the levels of a group and the trees over them. It has the costs of lines and
+/// bytes between ranks, and the costs of calls by these. The prediction and the simulator of calls share it.
 namespace sinew::shm {
 
 /// The innermost part of a host that two ranks share. It decides what a line costs that goes from one to the other.
@@ -35,7 +35,7 @@ class SINEW_API Levels {
   int ranks() const noexcept { return ranks_; }
   /// From the inside out.
   std::span<const Level> all() const noexcept { return levels_; }
-  /// What the ranks share. A rank shares all of its parts with itself, and none that it is not bound to with others.
+  /// The innermost part that both ranks are in. Unbound ranks share the host only.
   Shared between(int a, int b) const noexcept;
   /// The number of the rank's part of this kind, from 0. Parts that divide nothing count, too.
   int domain(HostPart kind, int rank) const noexcept {

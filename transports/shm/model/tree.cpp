@@ -7,11 +7,11 @@ namespace sinew::shm {
 namespace {
 
 /// The heap-shaped tree over `members`, as `rank` sees it. The first member is the root of this tree.
-void join(Tree& tree, std::span<const int> members, int rank) {
+void join(Tree& tree, std::span<const int> members, int rank, int fan_in) {
   const int at = static_cast<int>(std::ranges::find(members, rank) - members.begin());
-  if (at > 0) tree.parent = members[static_cast<std::size_t>((at - 1) / kFanIn)];
-  const int end = std::min(kFanIn * at + kFanIn + 1, static_cast<int>(members.size()));
-  for (int child = kFanIn * at + 1; child < end; ++child)
+  if (at > 0) tree.parent = members[static_cast<std::size_t>((at - 1) / fan_in)];
+  const int end = std::min(fan_in * at + fan_in + 1, static_cast<int>(members.size()));
+  for (int child = fan_in * at + 1; child < end; ++child)
     tree.children.push_back(members[static_cast<std::size_t>(child)]);
 }
 
@@ -30,7 +30,7 @@ std::vector<int> leaders_of(const Level& level, int root) {
 
 }  // namespace
 
-Tree tree_of(int rank, int root, const Levels& levels) {
+Tree tree_of(int rank, int root, const Levels& levels, int fan_in) {
   std::vector<std::vector<int>> joined;  // the members of each level's tree that this rank is in, leader first
   std::vector<int> candidates(static_cast<std::size_t>(levels.ranks()));
   for (int r = 0; r < levels.ranks(); ++r) candidates[static_cast<std::size_t>(r)] = r;
@@ -49,13 +49,13 @@ Tree tree_of(int rank, int root, const Levels& levels) {
     candidates = std::move(leaders);
   }
   Tree tree;
-  for (std::size_t l = joined.size(); l-- > 0;) join(tree, joined[l], rank);  // the farthest children first
+  for (std::size_t l = joined.size(); l-- > 0;) join(tree, joined[l], rank, fan_in);  // the farthest children first
   return tree;
 }
 
-int tree_steps(int members) noexcept {
+int tree_steps(int members, int fan_in) noexcept {
   int steps = 0;
-  for (int reached = 1, width = kFanIn; reached < members; reached += width, width *= kFanIn) ++steps;
+  for (int reached = 1, width = fan_in; reached < members; reached += width, width *= fan_in) ++steps;
   return steps;
 }
 

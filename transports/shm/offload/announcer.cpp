@@ -79,6 +79,7 @@ void Announcer::show(PendingCall& call, Slot& slot) noexcept {
     case Protocol::Lines: return copy_shown(call, slot.payload.data());
     case Protocol::Tree: return trees_.show(call, slot);
     case Protocol::Slot: return show_slot(call, slot);
+    case Protocol::TreeChunks: return;  // neighbours show chunk by chunk
     case Protocol::Chunks: return show_chunks(call, slot);
     case Protocol::Parts: return show_parts(call, slot);
   }

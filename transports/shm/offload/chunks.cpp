@@ -28,6 +28,7 @@ std::uint64_t result_at(std::uint64_t cumulative) noexcept { return kResultsAt +
 void Chunks::begin(const PendingCall& call) {
   call_ = call;
   geometry_ = Geometry(call, members_.count(), facts_);
+  history_.root = -1;
   staged_ = 0;
   combined_ = 0;
   status_ = {};
@@ -89,13 +90,13 @@ bool Chunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) const 
 }
 
 bool Chunks::can_stage() const noexcept {
-  const std::uint64_t after = base_ + staged_ + 1;
+  const std::uint64_t after = history_.chunks + staged_ + 1;
   return staged_ < geometry_.chunks() && (after <= kStages || all_reached(&GroupState::taken, after - kStages));
 }
 
 bool Chunks::can_combine() const noexcept {
   if (combined_ >= geometry_.chunks()) return false;
-  const std::uint64_t after = base_ + combined_ + 1;
+  const std::uint64_t after = history_.chunks + combined_ + 1;
   for (int r = 0; r < members_.count(); ++r) {
     if (peer(r).in.staged && r != members_.rank() &&
         members_[r].group_state->staged.value.load(std::memory_order_acquire) < after)
@@ -108,7 +109,7 @@ bool Chunks::can_combine() const noexcept {
 bool Chunks::can_fetch(int rank) const noexcept {
   const Peer& p = peer(rank);
   if (p.fetched >= geometry_.chunks()) return false;
-  const std::uint64_t after = base_ + p.fetched + 1;
+  const std::uint64_t after = history_.chunks + p.fetched + 1;
   const GroupState& theirs = *members_[rank].group_state;
   if (geometry_.shares_results()) return theirs.taken.value.load(std::memory_order_acquire) >= after;
   if (in_place_swap_ && staged_ <= p.fetched) return false;
@@ -143,7 +144,7 @@ int Chunks::step() noexcept {
 }
 
 void Chunks::stage() noexcept {
-  std::byte* stage = reinterpret_cast<std::byte*>(&members_.mine()) + stage_at(base_ + staged_);
+  std::byte* stage = reinterpret_cast<std::byte*>(&members_.mine()) + stage_at(history_.chunks + staged_);
   for (int r = 0; r < members_.count(); ++r) {
     if (!geometry_.reads_input(r, members_.rank())) continue;
     const Range wanted = geometry_.wanted_by(r);
@@ -171,9 +172,9 @@ const void* Chunks::input_of(int rank, const Range& wanted, const Range& part, c
   if (rank == members_.rank()) {
     at = call_.in + offset;
   } else if (p.in.staged) {
-    at = bytes_at(
-        *members_[rank].group_state,
-        stage_at(base_ + combined_) + geometry_.stage_offset(rank, members_.rank()) + block.offset - part.offset);
+    at = bytes_at(*members_[rank].group_state, stage_at(history_.chunks + combined_) +
+                                                   geometry_.stage_offset(rank, members_.rank()) + block.offset -
+                                                   part.offset);
   } else if (p.in.mapped) {
     at = p.in.mapped + offset;
   } else {
@@ -194,7 +195,7 @@ void Chunks::combine_chunk() noexcept {
   const Range wanted = geometry_.wanted_by(me);
   const Range part = geometry_.part(wanted, combined_);
   std::byte* const out = call_.out + (geometry_.shares_results() ? geometry_.lands_at(me) : 0);
-  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(base_ + combined_);
+  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(history_.chunks + combined_);
   for (std::uint64_t from = 0; from < part.bytes; from += block_) {
     const Range block{part.offset + from, std::min(block_, part.bytes - from)};
     for (int r = 0; r < members_.count(); ++r) sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);
@@ -228,7 +229,7 @@ void Chunks::fetch(int rank) noexcept {
   std::byte* to = call_.out + geometry_.lands_at(rank) + part.offset;
   if (part.bytes > 0) {
     if (from.staged) {
-      const std::uint64_t chunk = base_ + p.fetched;
+      const std::uint64_t chunk = history_.chunks + p.fetched;
       const std::uint64_t at =
           results ? result_at(chunk) : stage_at(chunk) + geometry_.stage_offset(rank, members_.rank());
       vector_copy(to, bytes_at(*members_[rank].group_state, at), part.bytes);
@@ -251,7 +252,7 @@ void Chunks::read_from(int rank, std::byte* to, std::uint64_t address, std::uint
 }
 
 void Chunks::say(LoneWord& word, std::uint64_t count) noexcept {
-  word.value.store(base_ + count, std::memory_order_release);
+  word.value.store(history_.chunks + count, std::memory_order_release);
   members_.notify_all();
 }
 
@@ -269,7 +270,8 @@ void Chunks::finish_if_done() noexcept {
   say(members_.mine().staged, all);
   say(members_.mine().taken, all);
   say(members_.mine().pulled, all);
-  base_ += all;
+  say(members_.mine().passed, all);
+  history_.chunks += all;
 }
 
 }  // namespace sinew::shm

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <sinew/core/error.hpp>
+#include <sinew/transports/shm/offload/chunk_history.hpp>
 #include <sinew/transports/shm/offload/geometry.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
@@ -19,8 +20,8 @@ namespace sinew::shm {
 /// copy only if ranks swap parts: all_to_all then stages its inputs.
 class Chunks {
  public:
-  Chunks(Members& members, const Facts& facts)
-      : members_(members), facts_(facts), peers_(static_cast<std::size_t>(members.count())) {}
+  Chunks(Members& members, const Facts& facts, ChunkHistory& history)
+      : members_(members), facts_(facts), history_(history), peers_(static_cast<std::size_t>(members.count())) {}
 
   /// All ranks have announced `call`.
   void begin(const PendingCall& call);
@@ -69,13 +70,13 @@ class Chunks {
 
   Members& members_;
   const Facts& facts_;
+  ChunkHistory& history_;
   PendingCall call_;
   Geometry geometry_;
   std::vector<Peer> peers_;
   std::uint64_t block_ = 0;  // combined at once: as much of every rank as bounce_ holds, where it is needed
   std::vector<std::byte> bounce_;
   std::vector<const void*> sources_;
-  std::uint64_t base_ = 0;    ///< chunks of all earlier calls
   std::uint64_t staged_ = 0;  ///< of this call
   std::uint64_t combined_ = 0;
   bool stages_ = false;  ///< this rank's inputs go through its group state

@@ -6,11 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
-#include <sinew/transports/shm/model/tree.hpp>
 
 namespace sinew::shm {
 namespace {
@@ -21,8 +19,6 @@ constexpr double kOneWay = 0.5;
 constexpr double kCallAhead = 0.75;
 /// Another rank's flag line to look at.
 constexpr Seconds kPerRank = 60e-9;
-/// Its payload behind it, while it is in the other core's cache.
-constexpr double kLinesPerS = 8e9;
 
 /// If Facts::spread is larger, the measurement was too noisy.
 constexpr double kMostSpread = 0.2;
@@ -58,49 +54,6 @@ Seconds interpolate(const Facts& facts, double bytes) noexcept {
   while (bytes > x[i]) ++i;
   const double t = std::log(bytes / x[i - 1]) / std::log(x[i] / x[i - 1]);
   return y[i - 1] * std::pow(y[i] / y[i - 1], t);
-}
-
-/// Straight between the knots: each launch asks, and logarithms would cost it more than the difference matters.
-Seconds step_seconds(const Facts& facts, double bytes) noexcept {
-  const auto& x = Facts::kKnotBytes;
-  const auto& y = facts.knot_seconds;
-  if (bytes <= x[0]) return y[0];
-  std::size_t i = 1;
-  while (i + 1 < Facts::kKnots && bytes > x[i]) ++i;
-  return y[i - 1] + (y[i] - y[i - 1]) * (bytes - x[i - 1]) / (x[i] - x[i - 1]);
-}
-
-/// Up to the root, where something is reduced, and down again.
-Seconds tree_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  const auto bytes = static_cast<double>(contribution_to(desc, 1).shown);
-  const Seconds step = step_seconds(facts, bytes);
-  const Seconds up =
-      desc.collective == Collective::Broadcast ? 0 : step + (kFanIn - 1) * (kPerRank + bytes / kLinesPerS);
-  const Seconds down = desc.collective == Collective::Reduce ? 0 : step + (kFanIn - 1) * kPerRank;
-  return tree_steps(ranks) * (up + down);
-}
-
-/// What tree_seconds is compared with: everybody reads the lines of everybody, or of the root.
-Seconds flat_seconds(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
-  const auto bytes = static_cast<double>(contribution_to(desc, 1).shown);
-  const Seconds each = kPerRank + (desc.collective == Collective::Broadcast ? 0 : bytes / kLinesPerS);
-  return step_seconds(facts, bytes) + (ranks - 2) * each;
-}
-
-bool takes_tree(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept {
-  switch (desc.collective) {
-    case Collective::AllReduce:
-    case Collective::Broadcast:
-    case Collective::Reduce:
-    case Collective::Barrier: break;
-    default: return false;
-  }
-  if (shown > kLinesBytes) return false;
-  if (reduces(desc.collective) && desc.op == ReduceOp::User) return false;  // it may need the order of the ranks
-  if (needs_canonical_order(desc, ranks)) return false;                     // another tree
-  if (facts.tree_from_ranks > 0) return static_cast<std::uint64_t>(ranks) >= facts.tree_from_ranks;
-  const bool all_run = static_cast<std::uint64_t>(ranks) <= facts.cores;  // else each step waits for the scheduler
-  return all_run && tree_seconds(desc, ranks, facts) < flat_seconds(desc, ranks, facts);
 }
 
 /// The factor of Facts::apart for this length. It is 1 up to a quarter of the first measured length, as short calls cost
@@ -143,7 +96,6 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) 
 
 Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept {
   if (is_v_form(desc.collective)) return Protocol::Parts;
-  if (ranks > 2 && takes_tree(desc, ranks, facts, shown)) return Protocol::Tree;
   if (shown <= kInlineBytes) return Protocol::Inline;
   if (shown <= kLinesBytes) return Protocol::Lines;
   if (is_from_root(desc.collective))
@@ -155,7 +107,6 @@ Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, 
 
 Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept {
   const std::uint64_t shown = contribution_to(desc, ranks).shown;
-  if (ranks > 2 && takes_tree(desc, ranks, facts, shown)) return tree_seconds(desc, ranks, facts);
   const double turns = std::max(1.0, static_cast<double>(ranks) / facts.cores);
   const Seconds waiting = (ranks - 2) * kPerRank + (turns > 1 ? ranks * kSchedulerTurn : 0);
   const bool runs_ahead = is_from_root(desc.collective) && shown <= kSlotMostBytes;
@@ -165,11 +116,12 @@ Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexc
   return waiting + turns * as_a_sum * apart_factor(desc, facts);
 }
 
-std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts) {
-  switch (protocol_of(desc, ranks, facts)) {
+std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts, Protocol protocol) {
+  switch (protocol) {
     case Protocol::Inline: return "flag line";
     case Protocol::Lines: return "behind the flag line";
-    case Protocol::Tree: return fmt::format("tree of {}", kFanIn);
+    case Protocol::Tree:
+    case Protocol::TreeChunks: return "tree";
     case Protocol::Slot: return "one shot";
     case Protocol::Parts: return "parts, by each rank behind its flag line, staged or read in place";
     case Protocol::Chunks: break;

@@ -9,19 +9,9 @@
 #include <sinew/core/call/cost.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/model/protocol.hpp>
 
 namespace sinew::shm {
-
-/// The protocol by which the bytes of a call move. It depends only on the call and on Facts, so it is equal on all
-/// ranks.
-enum class Protocol : std::uint8_t {
-  Inline,  ///< the bytes are in the flag line
-  Lines,   ///< the bytes are in the lines behind the flag line
-  Tree,    ///< as Inline or Lines, but the bytes move up and down a tree of ranks
-  Slot,    ///< each rank shows its whole contribution, in a staging slot or where it lies, and each rank combines them
-  Chunks,  ///< each rank combines its share, chunk by chunk, and the other ranks fetch the result
-  Parts,   ///< v-forms: each rank shows a table with the places of its parts for the other ranks
-};
 
 /// Collectives that share one measurement, because they read and copy in the same way.
 enum class Family : std::uint8_t {
@@ -95,6 +85,8 @@ struct Facts {
 
   /// The fewest ranks for Protocol::Tree; 0: it is used if it is predicted to be faster.
   std::uint64_t tree_from_ranks = 0;
+  /// The least bytes for Protocol::TreeChunks, if tree_from_ranks is not 0. 0: none.
+  std::uint64_t tree_chunks_from_bytes = 0;
 
   static constexpr std::size_t kKnots = 9;
   static constexpr double kKnotBytes[kKnots] = {8, 40, 256, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 64 << 20};
@@ -133,11 +125,12 @@ inline Contribution contribution_to(const CollectiveDesc& desc, int ranks) noexc
 /// `block` that of desc.count elements.
 bool reads_directly(const Facts& facts, Collective collective, std::uint64_t whole, std::uint64_t block) noexcept;
 
-/// `shown`: Contribution::shown.
+/// By what was measured on 2 ranks. Trees are not considered. `shown`: Contribution::shown.
 Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts, std::uint64_t shown) noexcept;
 SINEW_API Protocol protocol_of(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
 SINEW_API Seconds predict(const CollectiveDesc& desc, int ranks, const Facts& facts) noexcept;
-std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts);
+/// Describes a call by a protocol that is no tree.
+std::string describe(const CollectiveDesc& desc, int ranks, const Facts& facts, Protocol protocol);
 /// Returns the reason why measured facts are doubtful, for users. Empty: they are not doubtful.
 std::string doubt_in(const Facts& facts);
 /// Returns all choices in one line, for benchmarks.

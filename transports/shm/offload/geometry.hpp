@@ -5,6 +5,7 @@
 
 #include <sinew/core/call/collective.hpp>
 #include <sinew/transports/shm/memory/layout.hpp>
+#include <sinew/transports/shm/model/chunking.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
 
@@ -16,20 +17,16 @@ struct Range {
 };
 
 /// Tells which ranges the ranks read from each other in a call of Protocol::Chunks. All ranks compute the same.
-/// Every range is divided into chunks of the same length. All ranks count `chunks()` chunks. The last chunks of a short
-/// range are shorter or empty.
+/// All ranks count `chunks()` chunks.
 class Geometry {
  public:
   Geometry() = default;
   Geometry(const PendingCall& call, int ranks, const Facts& facts) noexcept
       : collective_(call.collective), root_(call.root), ranks_(static_cast<std::uint64_t>(ranks)), bytes_(call.bytes) {
-    const std::uint64_t readers = one_chunk_for_all() ? 1 : ranks_ - 1;
-    const std::uint64_t most =
-        std::min<std::uint64_t>({of_family(facts.chunk_bytes, collective_), kResultBytes, kStageBytes / readers});
-    chunk_ = std::max<std::uint64_t>(most / kCacheLine, 1) * kCacheLine;
-    share_ = (bytes_ / ranks_ / kCacheLine + 1) * kCacheLine;
-    const std::uint64_t longest = collective_ == Collective::AllReduce ? share_ : bytes_;
-    chunks_ = (longest + chunk_ - 1) / chunk_;
+    const Chunking chunking(collective_, bytes_, ranks_, of_family(facts.chunk_bytes, collective_));
+    chunk_ = chunking.chunk_bytes;
+    share_ = chunking.share_bytes;
+    chunks_ = chunking.chunks;
   }
 
   std::uint64_t chunk_bytes() const noexcept { return chunk_; }
@@ -83,10 +80,7 @@ class Geometry {
       default: return false;
     }
   }
-  bool one_chunk_for_all() const noexcept {
-    return collective_ == Collective::AllGather || collective_ == Collective::Broadcast ||
-           collective_ == Collective::Reduce || collective_ == Collective::Gather;
-  }
+  bool one_chunk_for_all() const noexcept { return shm::one_chunk_for_all(collective_); }
 
  private:
   Collective collective_ = Collective::Barrier;

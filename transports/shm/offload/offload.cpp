@@ -16,18 +16,23 @@ void fetch_lines(const void* first, std::size_t lines) noexcept {
   for (std::size_t i = 0; i < lines; ++i) prefetch_line(static_cast<const std::byte*>(first) + i * kCacheLine);
 }
 
+/// True if ranks may read the users' buffers of other ranks. Trees go through the group states.
+constexpr bool reads_buffers(Protocol p) noexcept {
+  return p == Protocol::Slot || p == Protocol::Chunks || p == Protocol::Parts;
+}
+
 }  // namespace
 
 ShmOffload::ShmOffload(HostPeers& host, GroupStates& group_states, const OffloadContext& context)
     : members_(host, group_states, context),
-      facts_(decode_facts(context.facts)),
-      trees_(members_, Levels(members_.count(), context.parts)),
+      facts_(with_cores(decode_facts(context.facts))),
+      choices_(Levels(members_.count(), context.parts), facts_),
+      trees_(members_, choices_.levels()),
       announcer_(members_, facts_, calls_, trees_),
-      chunks_(members_, facts_),
+      chunks_(members_, facts_, chunk_history_),
+      tree_chunks_(members_, choices_.levels(), chunk_history_),
       part_reader_(members_),
-      shown_(static_cast<std::size_t>(members_.count())) {
-  facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
-}
+      shown_(static_cast<std::size_t>(members_.count())) {}
 
 Availability ShmOffload::supports(const CollectiveDesc& desc) const {
   switch (desc.collective) {
@@ -55,15 +60,14 @@ Availability ShmOffload::supports(const CollectiveDesc& desc) const {
   return Availability::yes();
 }
 
-Seconds ShmOffload::predict(const CollectiveDesc& desc) const { return shm::predict(desc, members_.count(), facts_); }
+Seconds ShmOffload::predict(const CollectiveDesc& desc) const { return choices_.predict(desc); }
 
 std::string ShmOffload::describe(const CollectiveDesc& desc) const {
-  if (members_.direct() || protocol_of(desc, members_.count(), facts_) != Protocol::Chunks)
-    return shm::describe(desc, members_.count(), facts_);
+  if (members_.direct() || choices_.protocol_of(desc) != Protocol::Chunks) return choices_.describe(desc);
   Facts staged = facts_;
   staged.read_in_place = {};
-  return fmt::format("{}, as ordinary memory cannot be read in place: {}",
-                     shm::describe(desc, members_.count(), staged), members_.why_not_direct());
+  return fmt::format("{}, as ordinary memory cannot be read in place: {}", choices_.describe(desc, staged),
+                     members_.why_not_direct());
 }
 
 std::size_t ShmOffload::memory_bytes() const noexcept {
@@ -84,16 +88,22 @@ void ShmOffload::launch(const Call& call, Completion& done) {
   c.reducer = call.reducer;
   c.many = call.many;
   c.scaler = call.scaler;
-  if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
-  if (c.protocol == Protocol::Tree) trees_.prepare(c);  // builds the tree while the call may still fail
+  if (c.protocol >= Protocol::Tree) prepare(call, c);
   calls_.launched();
   if (end_.ok()) announcer_.announce_waiting();
 }
 
 void ShmOffload::take_form(const Call& call) noexcept {
-  form_ = form_of(call.desc, members_.rank(), members_.count(), facts_);
+  form_ = form_of(call.desc, members_.rank(), members_.count(), facts_, choices_.protocol_of(call.desc));
   form_fingerprint_ = call.fingerprint;
   form_count_ = call.desc.count;
+}
+
+/// Allocates while the call may still fail.
+void ShmOffload::prepare(const Call& call, PendingCall& c) {
+  if (c.protocol == Protocol::Parts) lay_out(call, c, members_.rank(), members_.count(), calls_.parts_of(c));
+  if (c.protocol == Protocol::Tree) trees_.prepare(c);
+  if (c.protocol == Protocol::TreeChunks) tree_chunks_.prepare(c);
 }
 
 void ShmOffload::abort(const Status& reason) noexcept {
@@ -130,11 +140,15 @@ bool ShmOffload::arm() noexcept {
 
 /// Must the rank's announcement have been seen before this rank goes on? In chunks everybody waits for everybody, and
 /// in one call of each turn of the ring: ranks that take nothing from each other would never learn that they differ.
-[[gnu::always_inline]] inline bool ShmOffload::awaits(const PendingCall& call, int rank) const noexcept {
+[[gnu::always_inline]] inline bool ShmOffload::awaits(const PendingCall& call, int rank) noexcept {
   if (rank == members_.rank()) return false;
   const bool rooted = has_root(call.collective);
-  if (call.protocol == Protocol::Chunks || (rooted && call.sequence % kRing == 0)) return true;
-  if (call.protocol == Protocol::Tree) return false;  // advance_tree() waits along the edges of the tree
+  if (rooted && call.sequence % kRing == 0) return true;
+  if (call.protocol >= Protocol::Tree && call.protocol != Protocol::Parts) {
+    if (call.protocol == Protocol::Chunks) return true;
+    // advance_tree() waits along the edges of the tree
+    return call.protocol == Protocol::TreeChunks && tree_chunks_.is_neighbour(call, rank);
+  }
   if (!rooted) return true;
   return is_from_root(call.collective) ? rank == call.root : members_.rank() == call.root;
 }
@@ -147,7 +161,12 @@ bool ShmOffload::can_advance() noexcept {
       if (next < members_.count()) return members_.announced(next, calls_.oldest);
       return calls_.at(calls_.oldest).protocol != Protocol::Tree || trees_.result_is_there(calls_.at(calls_.oldest));
     }
-    case Stage::Moving: return calls_.at(calls_.oldest).protocol == Protocol::Parts || chunks_.can_step();
+    case Stage::Moving:
+      switch (calls_.at(calls_.oldest).protocol) {
+        case Protocol::Parts: return true;
+        case Protocol::TreeChunks: return tree_chunks_.can_step();
+        default: return chunks_.can_step();
+      }
     case Stage::Draining: break;
   }
   return members_.all_done(calls_.oldest);
@@ -159,8 +178,7 @@ int ShmOffload::advance() noexcept {
   int begun = 0;
   if (stage_ == Stage::Announced) {
     if (!meet(call)) return end_.ok() ? 0 : 1;
-    if (call.protocol == Protocol::Tree) return advance_tree(call);
-    if (call.protocol < Protocol::Chunks) {
+    if (call.protocol < Protocol::Tree) {
       if (call.protocol == Protocol::Slot && !begin_reading(call)) return 1;
       for (int r = 0; r < members_.count(); ++r) {
         if (r == members_.rank() || awaits(call, r)) shown_[static_cast<std::size_t>(r)] = announcer_.shown_by(call, r);
@@ -173,11 +191,21 @@ int ShmOffload::advance() noexcept {
       finish_reading(call);
       return 1;
     }
-    call.protocol == Protocol::Chunks ? chunks_.begin(call) : part_reader_.begin(calls_.parts_of(call));
+    if (call.protocol == Protocol::Tree) return advance_tree(call);
+    if (call.protocol == Protocol::TreeChunks) {
+      tree_chunks_.begin(call);
+    } else {
+      call.protocol == Protocol::Chunks ? chunks_.begin(call) : part_reader_.begin(calls_.parts_of(call));
+    }
     stage_ = Stage::Moving;
     begun = 1;
   }
   if (stage_ == Stage::Moving) {
+    if (call.protocol == Protocol::TreeChunks) {
+      const int steps = tree_chunks_.step();
+      if (tree_chunks_.finished()) finish_reading(call);
+      return begun + steps;
+    }
     if (!begin_reading(call)) return 1;
     const int steps =
         call.protocol == Protocol::Parts ? part_reader_.step(call, calls_.parts_of(call)) : chunks_.step();
@@ -209,7 +237,7 @@ int ShmOffload::advance_tree(PendingCall& call) {
 }
 
 /// Asks for the first lines of what is only copied.
-void ShmOffload::fetch_shown(const PendingCall& call) const noexcept {
+void ShmOffload::fetch_shown(const PendingCall& call) noexcept {
   if (reduces(call.collective)) return;
   const std::uint64_t lines = std::min<std::uint64_t>(kLinesAtOnce, call.bytes / kCacheLine);
   for (int r = 0; r < members_.count(); ++r) {
@@ -250,7 +278,7 @@ Status ShmOffload::mismatch(const PendingCall& call, int rank) const {
 }
 
 /// A rank whose own buffers were read, and that has left meanwhile, may have reused them; -1: none.
-int ShmOffload::left_while_read(const PendingCall& call) const noexcept {
+int ShmOffload::left_while_read(const PendingCall& call) noexcept {
   std::atomic_thread_fence(std::memory_order_acquire);  // what was read comes before the look
   for (int r = 0; r < members_.count(); ++r) {
     if (!awaits(call, r)) continue;
@@ -280,7 +308,7 @@ bool ShmOffload::begin_reading(const PendingCall& call) noexcept {
 
 /// This rank has all it needs of the oldest call.
 void ShmOffload::finish_reading(PendingCall& call) noexcept {
-  if (call.protocol > Protocol::Tree && !nobody_left(call)) return;
+  if (call.protocol > Protocol::Lines && reads_buffers(call.protocol) && !nobody_left(call)) return;
   members_.store_done(call.sequence);
   if (call.exposed && !members_.all_done(call.sequence)) {
     stage_ = Stage::Draining;

@@ -7,12 +7,15 @@
 #include <sinew/core/offload.hpp>
 #include <sinew/transports/shm/offload/announcer.hpp>
 #include <sinew/transports/shm/offload/call_ring.hpp>
+#include <sinew/transports/shm/offload/choices.hpp>
+#include <sinew/transports/shm/offload/chunk_history.hpp>
 #include <sinew/transports/shm/offload/chunks.hpp>
 #include <sinew/transports/shm/offload/facts.hpp>
 #include <sinew/transports/shm/offload/members.hpp>
 #include <sinew/transports/shm/offload/parts.hpp>
 #include <sinew/transports/shm/offload/pending_call.hpp>
 #include <sinew/transports/shm/offload/tree_calls.hpp>
+#include <sinew/transports/shm/offload/tree_chunks.hpp>
 
 namespace sinew::shm {
 
@@ -27,9 +30,9 @@ class ShmOffload final : public CollectiveOffload {
   ShmOffload(HostPeers& host, GroupStates& group_states, const OffloadContext& context);
 
   /// Other facts from the next call on; all ranks at the same point, with nothing in flight.
-  void use(const Facts& facts) noexcept {
-    facts_ = facts;
-    facts_.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
+  void use(const Facts& facts) {
+    facts_ = with_cores(facts);
+    choices_ = Choices(choices_.levels(), facts_);
     form_count_ = kNoForm;
   }
 
@@ -54,18 +57,23 @@ class ShmOffload final : public CollectiveOffload {
   /// The stage of the oldest call.
   enum class Stage : std::uint8_t {
     Announced,  ///< the call waits for the announcements that it needs
-    Moving,     ///< Protocol::Chunks or Protocol::Parts moves bytes, in steps
+    Moving,     ///< Protocol::TreeChunks, Protocol::Chunks or Protocol::Parts moves bytes, in steps
     Draining,   ///< this rank has its result; other ranks still read its buffers
   };
 
   void take_form(const Call& call) noexcept;
+  void prepare(const Call& call, PendingCall& c);
   int advance() noexcept;
   int advance_tree(PendingCall& call);
+  Facts with_cores(Facts facts) const noexcept {
+    facts.cores = static_cast<std::uint32_t>(members_.host().usable_cores());
+    return facts;
+  }
   bool can_advance() noexcept;
-  bool awaits(const PendingCall& call, int rank) const noexcept;
+  bool awaits(const PendingCall& call, int rank) noexcept;
   bool meet(const PendingCall& call) noexcept;
-  void fetch_shown(const PendingCall& call) const noexcept;
-  int left_while_read(const PendingCall& call) const noexcept;
+  void fetch_shown(const PendingCall& call) noexcept;
+  int left_while_read(const PendingCall& call) noexcept;
   bool nobody_left(const PendingCall& call) noexcept;
   bool begin_reading(const PendingCall& call) noexcept;
   void finish_reading(PendingCall& call) noexcept;
@@ -75,6 +83,7 @@ class ShmOffload final : public CollectiveOffload {
 
   Members members_;
   Facts facts_;
+  Choices choices_;
   /// The form of the latest call, for calls that repeat. The fingerprint and the whole count determine it.
   static constexpr std::uint64_t kNoForm = ~std::uint64_t{0};
   CallForm form_;
@@ -83,7 +92,9 @@ class ShmOffload final : public CollectiveOffload {
   CallRing calls_;
   TreeCalls trees_;
   Announcer announcer_;
+  ChunkHistory chunk_history_;
   Chunks chunks_;
+  TreeChunks tree_chunks_;
   PartReader part_reader_;
   std::vector<const void*> shown_;
   Stage stage_ = Stage::Announced;

@@ -33,9 +33,8 @@ void combine_in_pieces(const Reducer& reduce, std::byte* out, const void* const*
 
 }  // namespace
 
-CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts) noexcept {
+CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts, Protocol protocol) noexcept {
   const Contribution contribution = contribution_to(desc, ranks);
-  const Protocol protocol = protocol_of(desc, ranks, facts, contribution.shown);
   const bool gives = shows(desc, rank);
   const std::uint64_t shown = gives ? contribution.shown : 0;
   return {.collective = desc.collective,
@@ -95,9 +94,10 @@ void finish_at_once(const PendingCall& call, const void* const* shown, int rank,
       if (rank != call.root) return;
       [[fallthrough]];
     case Collective::AllGather:
-      take(rank, call.out + own);  // first: `in` may be where another block goes
-      for (int r = 0; r < ranks; ++r) {
-        if (r != rank) take(r, call.out + static_cast<std::uint64_t>(r) * n);
+      take(rank, call.out + own);        // first: `in` may be where another block goes
+      for (int i = 1; i < ranks; ++i) {  // each rank begins behind itself, so that they do not all read from one
+        const int r = rank + i < ranks ? rank + i : rank + i - ranks;
+        take(r, call.out + static_cast<std::uint64_t>(r) * n);
       }
       return;
     case Collective::AllToAll:

@@ -23,7 +23,7 @@ struct CallForm {
   std::uint64_t given = 0;  ///< as in Contribution; 0: no rank reads `in`
   std::uint64_t shown = 0;
 };
-CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts) noexcept;
+CallForm form_of(const CollectiveDesc& desc, int rank, int ranks, const Facts& facts, Protocol protocol) noexcept;
 
 /// One launched call, in the words of this transport.
 struct PendingCall : CallForm {

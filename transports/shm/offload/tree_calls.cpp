@@ -17,11 +17,8 @@ auto* payload_of(AnySlot& slot, std::uint64_t bytes) noexcept {
 
 }  // namespace
 
-TreeCalls::TreeCalls(Members& members, Levels levels)
-    : members_(members),
-      levels_(std::move(levels)),
-      trees_(static_cast<std::size_t>(members.count())),
-      sources_(trees_.size()) {}
+TreeCalls::TreeCalls(Members& members, const Levels& levels)
+    : members_(members), levels_(levels), trees_(static_cast<std::size_t>(members.count())), sources_(trees_.size()) {}
 
 const Tree& TreeCalls::tree_of(const PendingCall& call) {
   const int root = has_root(call.collective) ? call.root : 0;

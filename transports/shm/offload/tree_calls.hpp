@@ -16,7 +16,8 @@ namespace sinew::shm {
 /// along the same edges.
 class TreeCalls {
  public:
-  TreeCalls(Members& members, Levels levels);
+  /// All outlive it.
+  TreeCalls(Members& members, const Levels& levels);
 
   /// Makes the tree for calls with the root of `call`. Later calls with this root cannot fail. Errors: std::bad_alloc.
   void prepare(const PendingCall& call) { static_cast<void>(tree_of(call)); }
@@ -43,7 +44,7 @@ class TreeCalls {
   void pass_on(const PendingCall& call, const Tree& tree, const std::byte* from, std::uint64_t all_done);
 
   Members& members_;
-  Levels levels_;
+  const Levels& levels_;
   std::vector<std::optional<Tree>> trees_;  // by root, once used
   std::vector<const void*> sources_;
 };
