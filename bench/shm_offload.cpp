@@ -266,6 +266,9 @@ int main(int argc, char** argv) {
   command.option("--demoted", options.facts.demoted_bytes, "bytes up to which what is shown goes to the shared cache");
   command.option("--direct-from", in_place.from, "bytes from which memory is read where it lies");
   command.option("--direct-to", in_place.to, "bytes up to which it is");
+  command.option("--tree-from", options.facts.tree_from_ranks, "ranks from which short calls take a tree");
+  command.option("--tree-chunks-from", options.facts.tree_chunks_from_bytes,
+                 "with it, bytes from which longer calls take a tree in chunks");
   command.parse(argc, argv);
   options.facts.slot_bytes.fill(slots);
   options.facts.chunk_bytes.fill(chunk);

@@ -14,10 +14,10 @@
 
 namespace sinew::shm {
 
-/// Runs one call of Protocol::TreeChunks at a time. Two kinds of work each go through the chunks in their order, as soon
-/// as the words of the neighbours in the tree allow it:
-///   up    combines this rank's input with what its children have made, and shows that to its parent;
-///   down  takes the result that the parent shows, and shows it to the children.
+/// Runs one call of Protocol::TreeChunks at a time. Two kinds of work go through the chunks in their order. Each goes
+/// on when the words of the neighbours in the tree allow it:
+///   up    combines this rank's input with the partial results of its children, for the parent to read;
+///   down  takes the result from the parent, for the children to read.
 /// So each chunk enters each part of the host once. All levels of the tree work at the same time. Bytes are staged in
 /// the group states. A chunk there is overwritten after its readers have said that they have read it.
 class TreeChunks {
