@@ -51,7 +51,7 @@ TEST(ShmMeasure, MeasuresThePair_AndBothRanksFindTheSame) {
 /// Calls that were found to be slow are predicted so, without a jump at the lengths that were measured.
 TEST(ShmMeasure, PredictsLongCallsAsTheyWereTimed) {
   shm::Facts even, slow;
-  even.cores = slow.cores = 2;  // so no rank waits for a core
+  even.cores = slow.cores = 2;            // so no rank waits for a core
   for (auto& at : slow.apart[0]) at = 3;  // broadcasts
   const auto ratio = [&](Collective c, std::uint64_t bytes) {
     const CollectiveDesc desc{.collective = c, .dtype = DType::U8, .count = bytes};
@@ -66,7 +66,7 @@ TEST(ShmMeasure, PredictsLongCallsAsTheyWereTimed) {
       EXPECT_LE(ratio(c, bytes + bytes / 8), 1.5 * ratio(c, bytes)) << bytes;
     }
   }
-  for (const Collective c : {Collective::AllReduce, Collective::Gather, Collective::AllToAll})
+  for (const Collective c : {Collective::AllReduce, Collective::Gather, Collective::AllGather})
     EXPECT_DOUBLE_EQ(ratio(c, 1 << 20), 1);
 }
 

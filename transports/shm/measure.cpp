@@ -20,8 +20,10 @@
 namespace sinew::shm {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 16 << 20;
+constexpr std::uint64_t kMostBytes = 8 << 20;  // of each buffer
 constexpr std::uint64_t kBatchBytes = 128 << 10;
+/// Batches that are not longer take turns in so much of each buffer. Both together are more than a core's cache holds.
+constexpr std::uint64_t kThrough = 4 << 20;
 constexpr std::uint64_t kMostCalls = 64;
 constexpr std::uint64_t kLeastSlot = 4 << 10;  // not a page
 /// Another way must be that much faster to be preferred to the default.
@@ -101,18 +103,23 @@ class Measurement {
     return bytes <= 16 << 10 ? 20 : bytes <= 256 << 10 ? 8 : bytes <= 1 << 20 ? 5 : few;
   }
   /// Times batches of calls that both ranks start together. A batch goes through memory that its owner has just
-  /// written, `stride` bytes for each call. `call` makes the call whose memory begins at this index of in_ and out_.
+  /// written, `stride` bytes for each call. The next batch goes through other memory, as the calls of a program do. If
+  /// the memory were in a core's cache already, reading in place would look faster than it is. `call` makes the call
+  /// whose memory begins at this index of in_ and out_.
   /// Returns the seconds per call of the fastest batch, on the slower rank. 0: the time is up, for both ranks.
   template <class Call>
   Seconds fastest_batch(int batches, std::uint64_t stride, Call call, std::uint64_t least_calls = 1) {
     const std::uint64_t calls = std::clamp<std::uint64_t>(kBatchBytes / stride, least_calls, kMostCalls);
+    const std::uint64_t span = calls * stride;
     double best = std::numeric_limits<double>::max();
     for (int i = 0; i < batches; ++i) {
-      std::fill_n(in_.begin(), calls * stride / sizeof(float), 1.0f);
+      const std::uint64_t first = next_ + span <= kThrough ? next_ : 0;
+      next_ = first + span;
+      std::fill_n(in_.begin() + static_cast<std::ptrdiff_t>(first / sizeof(float)), span / sizeof(float), 1.0f);
       in_time_ = agree(Clock::now() >= stop_at_ ? 1 : 0) == 0;
       if (!in_time_) return 0;
       const auto begin = Clock::now();
-      for (std::uint64_t c = 0; c < calls; ++c) call(c * stride / sizeof(float));
+      for (std::uint64_t c = 0; c < calls; ++c) call((first + c * stride) / sizeof(float));
       const std::chrono::duration<double> took = Clock::now() - begin;
       best = std::min(best, took.count() / static_cast<double>(calls));
     }
@@ -185,12 +192,13 @@ class Measurement {
   /// Several calls in a row, because a rank that only gives runs ahead of the other one.
   void time_apart() {
     constexpr std::uint64_t kCalls = 4;
+    constexpr int kBatches = 2;
     for (std::size_t c = 0; c < Facts::kTimedApart.size(); ++c) {
       for (std::size_t l = 0; l < Facts::kApartBytes.size(); ++l) {
         const std::uint64_t bytes = Facts::kApartBytes[l];
         const CollectiveDesc desc{
             .collective = Facts::kTimedApart[c], .dtype = DType::F32, .count = bytes / sizeof(float)};
-        const Seconds took = time(best_, bytes, desc.collective, 3, kCalls);
+        const Seconds took = time(best_, bytes, desc.collective, kBatches, kCalls);
         if (took > 0) best_.apart[c][l] = std::clamp(took / predict(desc, 2, best_), 0.2, 5.0);
       }
     }
@@ -238,8 +246,10 @@ class Measurement {
       if (slot_now) return;  // chunks from here on
     }
   }
+  /// Sums take as long with short chunks, so these are not tried.
   void choose_chunks(Collective collective) {
-    for (const std::uint64_t chunk : {std::uint64_t{16} << 10, std::uint64_t{32} << 10, std::uint64_t{64} << 10}) {
+    for (const std::uint64_t chunk : {std::uint64_t{128} << 10, std::uint64_t{32} << 10}) {
+      if (chunk < of_family(Facts{}.chunk_bytes, collective) && reduces(collective)) continue;
       Facts other = best_;
       of_family(other.chunk_bytes, collective) = chunk;
       if (faster(other, 256 << 10, collective) && faster(other, 1 << 20, collective)) best_ = other;
@@ -359,6 +369,7 @@ class Measurement {
   Endpoint* endpoint_;  // null: messages are not measured
   bool yields_;
   bool in_time_ = true;
+  std::uint64_t next_ = 0;  // bytes; where the next batch begins
   Clock::time_point stop_at_;
   Duration patience_;
   std::vector<float> in_;

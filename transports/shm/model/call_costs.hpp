@@ -18,7 +18,7 @@ struct ModelCall {
   Collective collective = Collective::AllReduce;
   std::uint64_t bytes = 0;  ///< of CollectiveDesc::count elements
   int root = 0;
-  std::uint64_t chunk_bytes = 128 << 10;  ///< the longest chunk that the facts permit
+  std::uint64_t chunk_bytes = 64 << 10;  ///< the longest chunk that the facts permit
 };
 
 /// The protocols that can run a call on so many ranks, without those that always lose. Calls are barriers, broadcasts,

@@ -56,13 +56,14 @@ Seconds interpolate(const Facts& facts, double bytes) noexcept {
   return y[i - 1] * std::pow(y[i] / y[i - 1], t);
 }
 
-/// The factor of Facts::apart for this length. It is 1 up to a quarter of the first measured length, as short calls cost
-/// what an all_reduce costs.
+/// The factor of Facts::apart for this length. Up to a quarter of the first measured length it is 1, as short calls
+/// cost as much as an all_reduce.
 double apart_factor(const CollectiveDesc& desc, const Facts& facts) noexcept {
   const Collective like = desc.collective == Collective::Scatter ? Collective::Broadcast : desc.collective;
   const auto at = std::ranges::find(Facts::kTimedApart, like) - Facts::kTimedApart.begin();
   const auto block = static_cast<double>(desc.count * size_of(desc.dtype));
-  constexpr auto kFirst = static_cast<double>(Facts::kApartBytes[0]), kSecond = static_cast<double>(Facts::kApartBytes[1]);
+  constexpr auto kFirst = static_cast<double>(Facts::kApartBytes[0]),
+                 kSecond = static_cast<double>(Facts::kApartBytes[1]);
   if (at == std::ssize(Facts::kTimedApart) || block <= kFirst / 4) return 1;
   const auto [first, second] = facts.apart[static_cast<std::size_t>(at)];
   if (block >= kSecond) return second;

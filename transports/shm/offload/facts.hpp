@@ -69,7 +69,7 @@ struct Facts {
   /// By Family: the most bytes that a rank shows with Protocol::Slot on 2 ranks. A Sum has fewer on more ranks. A Root
   /// shows as many as a slot takes.
   std::array<std::uint64_t, kFamilies> slot_bytes = all_families(64 << 10);
-  std::array<std::uint64_t, kFamilies> chunk_bytes = all_families(128 << 10);  ///< by Family
+  std::array<std::uint64_t, kFamilies> chunk_bytes = all_families(64 << 10);  ///< by Family
   /// By Family: the lengths at which ordinary memory is not staged but read through the kernel, if the kernel permits
   /// that. They are lengths of a block in all_gather and all_to_all, and of the whole contribution in others.
   std::array<Lengths, kFamilies> read_in_place{};
@@ -95,11 +95,10 @@ struct Facts {
 
   /// Collectives whose long calls take another time than an all_reduce that moves as many bytes. scatter is like
   /// broadcast.
-  static constexpr std::array kTimedApart{Collective::Broadcast, Collective::Gather, Collective::AllGather,
-                                          Collective::ReduceScatter, Collective::AllToAll};
+  static constexpr std::array kTimedApart{Collective::Broadcast, Collective::Gather, Collective::AllGather};
   static constexpr std::array<std::uint64_t, 2> kApartBytes{256 << 10, 1 << 20};
   /// By kTimedApart: the times of calls on 2 ranks with blocks of kApartBytes, divided by what the knots predict.
-  std::array<std::array<double, kApartBytes.size()>, kTimedApart.size()> apart{{{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}}};
+  std::array<std::array<double, kApartBytes.size()>, kTimedApart.size()> apart{{{1, 1}, {1, 1}, {1, 1}}};
 };
 
 /// True if other ranks read from this rank. That is the root of a broadcast, and all other ranks of a gather. An input
