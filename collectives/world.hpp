@@ -94,9 +94,9 @@ class SINEW_API World {
   std::string devices() const;
   /// The facts that the selector uses, as text, with the source of each number.
   std::string facts() const;
-  /// The source of the costs by which calls are planned, and the doubts about them: "measured on this machine (FILE),
-  /// in doubt: other programs had the cores while shared memory was measured". It is also the last line of
-  /// Plan::explain().
+  /// Tells where the costs come from by which calls are planned, and why they are in doubt if they are. Such as
+  /// "measured on this machine (FILE), in doubt: other programs had the cores while shared memory was measured". It is
+  /// also the last line of Plan::explain().
   std::string costs() const;
   /// The bytes of messages that this rank has posted so far for each rank. They include measurements at start-up, but
   /// not the data of offloads. Empty without WorldOptions::count_sent.

@@ -9,8 +9,8 @@ namespace sinew {
 /// Replaces the default costs in world.facts by those of this machine and of its network.
 /// - Costs within a host come from the cache file of rank 0. If they are not there, one pair of ranks of a host
 ///   measures them and they are written to the file.
-/// - Costs that doubts_about() finds doubtful are measured again, at most once in ten minutes, and only if this World
-///   is the first one in each of its processes. Facts::source names the doubts that are left.
+/// - Doubtful costs (doubts_about()) are measured again, but at most once in ten minutes. Only a World that is the
+///   first one in each of its processes does so. Facts::source names the doubts that are left.
 /// - Costs between hosts are measured by each job, since a network changes and has other users. One pair of hosts of
 ///   each kind of link measures them.
 /// - Times of whole calls come from rank 0's SINEW_TUNE_FILE.

@@ -119,7 +119,7 @@ struct WorldState {
   }
   /// Returns the NUMA node of each of these ranks. The list is empty if the cluster is unknown.
   std::vector<int> numa_nodes_of(std::span<const int> world_ranks) const;
-  /// The caches, NUMA nodes and sockets of these ranks, which are on one host. Empty: unknown.
+  /// Returns the caches, NUMA nodes and sockets that these ranks of one host are in. Empty: unknown.
   std::vector<PartsOfRanks> parts_of(std::span<const int> world_ranks) const;
   /// Frees a communicator id of choose_communicator_id(). Takes the lock.
   void give_id_back(std::uint16_t id) noexcept;

@@ -16,7 +16,7 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// One f32 for each element, in their order.
+/// Loads elements as f32 in the order of memory. BFloat16Codec takes even and odd elements apart instead.
 struct BFloat16InOrder : NarrowScalar<BFloat16> {
   template <class D>
   static HWY_INLINE hn::Vec<D> load(D d, const Raw* p) {

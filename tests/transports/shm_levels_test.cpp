@@ -73,7 +73,7 @@ TEST(ShmLevels, LeaveOutPartsThatDivideNothingFurther) {
   EXPECT_EQ(Levels(5).between(0, 4), Shared::Cache);
 }
 
-/// Sub-NUMA clustering divides the cores below one cache into nodes.
+/// With sub-NUMA clustering the cores of one cache belong to several NUMA nodes.
 TEST(ShmLevels, LieWithinEachOther_WhenACacheSpansNodes) {
   const Levels levels(8, std::vector<PartsOfRanks>{{HostPart::Cache, {0, 0, 0, 0, 1, 1, 1, 1}},
                                                    {HostPart::NumaNode, {0, 0, 1, 1, 2, 2, 3, 3}},

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = 8 << 20;  // of each buffer
 constexpr std::uint64_t kBatchBytes = 128 << 10;
-/// Batches that are not longer take turns in so much of each buffer. Both together are more than a core's cache holds.
+/// Short batches take turns in so many bytes of each buffer. Both buffers together are more than a core's cache holds.
 constexpr std::uint64_t kThrough = 4 << 20;
 constexpr std::uint64_t kMostCalls = 64;
 constexpr std::uint64_t kLeastSlot = 4 << 10;  // not a page

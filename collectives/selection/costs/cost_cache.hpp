@@ -33,8 +33,8 @@ struct MeasuredCosts {
 
 /// The measured costs that may be wrong.
 struct Doubts {
-  bool offloads = false;        ///< true: the facts of the offloads
-  std::set<std::string> links;  ///< the transports whose links
+  bool offloads = false;        ///< true: the facts of the offloads may be wrong
+  std::set<std::string> links;  ///< the transports whose links may cost something else
   std::string text;             ///< the reasons, for users; empty: there are no doubts
 };
 /// Older costs are doubtful, because the machine may have changed.

@@ -89,7 +89,7 @@ CallCosts::Counts CallCosts::caches_near(int rank) const {
   return counts;
 }
 
-/// One rank looks at a line of each of these ranks, and reads so many bytes behind it.
+/// Returns the time in which one rank looks at a line of each of these ranks and reads so many bytes behind each line.
 Seconds CallCosts::looks(const Counts& ranks, double bytes) const {
   Seconds sum = 0;
   for (const Shared s : kAllShared)
@@ -105,8 +105,8 @@ Seconds CallCosts::farthest_line_s(const Counts& ranks) const {
   return most;
 }
 
-/// All ranks read the same lines of the root. The lines go to one cache after the other, and there to one core after
-/// the other.
+/// Returns the time in which all ranks read the same lines of the root. The lines go to one cache after the other, and
+/// in each cache to one core after the other.
 Seconds CallCosts::shared_read(int root, double bytes) const {
   const Counts caches = caches_near(root);
   Seconds sum = 0;
@@ -119,7 +119,7 @@ Seconds CallCosts::shared_read(int root, double bytes) const {
 
 Seconds CallCosts::all_to_all_links(double bytes_per_pair) const { return bytes_per_pair * most_across_links_; }
 
-/// All ranks read so many bytes from the root.
+/// Returns the time for which the busiest memory or link is in use if all ranks read so many bytes from the root.
 Seconds CallCosts::from_root_links(int root, double bytes) const {
   const Counts near = ranks_near(root);
   const double outside = levels_.ranks() - 1 - of_shared(near, Shared::Cache);

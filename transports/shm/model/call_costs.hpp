@@ -13,7 +13,7 @@
 
 namespace sinew::shm {
 
-/// A call as the model sees it.
+/// The parts of a call on which its costs depend.
 struct ModelCall {
   Collective collective = Collective::AllReduce;
   std::uint64_t bytes = 0;  ///< of CollectiveDesc::count elements

@@ -12,7 +12,8 @@ namespace sinew::shm {
 /// take all their numbers from here.
 /// Units: seconds, and bytes per second of one direction.
 struct HostCosts {
-  /// By Shared: a line that one rank has written reaches another rank. As long, the line is busy with that.
+  /// By Shared: the time that a line takes from the rank that has written it to another rank. In this time the line
+  /// goes to no other rank.
   std::array<Seconds, kShared> line_s{};
   Seconds look_s = 0;                ///< the instructions of a look at another rank's line
   Seconds call_s = 0;                ///< the instructions by which a rank launches, announces and ends a call

@@ -9,7 +9,8 @@
 namespace sinew::shm {
 namespace {
 
-/// Numbers pairs from 0 in the order in which they first occur. So equal pairs get equal numbers.
+/// Gives each pair of first[r] and second[r] a number, and equal pairs the same number. Numbers begin with 0 and follow
+/// the order in which pairs first occur.
 int number_pairs(const std::vector<int>& first, const std::vector<int>& second, std::vector<int>& numbers) {
   std::map<std::pair<int, int>, int> known;
   numbers.clear();

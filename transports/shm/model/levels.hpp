@@ -9,8 +9,8 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/transport/host_parts.hpp>
 
-/// The cost model of shared memory. It has the levels of a group and the trees over them. It has the costs of lines and
-/// bytes between ranks, and the costs of calls by these. The prediction and the simulator of calls share it.
+/// The cost model of shared memory. It consists of the levels of a group and the trees over them. It also has the costs
+/// of lines and bytes between ranks, and formulas for the costs of calls. The prediction and the simulator share it.
 namespace sinew::shm {
 
 /// The innermost part of a host that two ranks share. It decides what a line costs that goes from one to the other.
@@ -33,7 +33,7 @@ class SINEW_API Levels {
   explicit Levels(int ranks, std::span<const PartsOfRanks> parts = {});
 
   int ranks() const noexcept { return ranks_; }
-  /// From the inside out.
+  /// The levels, the innermost one first.
   std::span<const Level> all() const noexcept { return levels_; }
   /// The innermost part that both ranks are in. Unbound ranks share the host only.
   Shared between(int a, int b) const noexcept;
