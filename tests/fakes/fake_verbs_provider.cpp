@@ -2,46 +2,31 @@
 // FI_PROVIDER_PATH. It is tcp;ofi_rxm underneath. Each message must lie in memory that is registered for the direction
 // of the message. The registration must be bound to the endpoint and enabled. Other messages are refused with
 // FI_EFAULT. fake_verbs_limit() says how many bytes may be registered, as the limit of locked memory does.
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
-#include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_prov.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <set>
+
+#include "layered_provider.hpp"
 
 #define EXPORTED __attribute__((visibility("default")))
 
 namespace {
 
 constexpr const char* kName = "fakeverbs";
-constexpr const char* kUnderneath = "tcp;ofi_rxm";
+using sinew::fake::Info;
+using sinew::fake::rename_to;
+using sinew::fake::replace;
+
 constexpr std::uint64_t kModes = FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR;
 
-struct FreeInfo {
-  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
-};
-using Info = std::unique_ptr<fi_info, FreeInfo>;
-
-void rename_to(fi_info& info, const char* name) {
-  std::free(info.fabric_attr->prov_name);
-  info.fabric_attr->prov_name = name == nullptr ? nullptr : ::strdup(name);
-}
-
-/// The question to the provider underneath, which wants no registrations.
+/// Asks the provider underneath, which wants no registrations.
 Info question_underneath(const fi_info* hints) {
-  Info copy(hints == nullptr ? fi_allocinfo() : fi_dupinfo(hints));
-  if (copy->fabric_attr == nullptr)
-    copy->fabric_attr = static_cast<fi_fabric_attr*>(std::calloc(1, sizeof(fi_fabric_attr)));
-  rename_to(*copy, kUnderneath);
+  Info copy = sinew::fake::question_underneath(hints);
   if (copy->domain_attr != nullptr) copy->domain_attr->mr_mode = 0;
   return copy;
 }
@@ -121,9 +106,6 @@ bool is_registered(const fid_ep* endpoint, const void* buffer, std::size_t bytes
   return right;
 }
 
-fi_ops_mr real_mr;
-fi_ops_domain real_domain;
-fi_ops_fabric real_fabric;
 fi_ops_tagged real_tagged;
 fi_ops_msg real_message;
 
@@ -149,52 +131,24 @@ ssize_t receive_message(fid_ep* ep, void* buffer, std::size_t bytes, void* descr
   return real_message.recv(ep, buffer, bytes, nullptr, from, context);
 }
 
-/// Puts `own` in place of the table of an object, which is the same one for all objects of the provider underneath.
-template <class Ops>
-void replace(Ops*& table, Ops& real, Ops& own, void (*change)(Ops&)) {
-  static std::once_flag made;
-  std::call_once(made, [&] {
-    real = *table;
-    own = real;
-    change(own);
-  });
-  table = &own;
-}
-
-int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** made, void* context) {
-  static fi_ops_tagged own_tagged;
-  static fi_ops_msg own_message;
-  const Info asked = question_underneath(info);
-  if (const int failed = real_domain.endpoint(domain, asked.get(), made, context)) return failed;
-  replace<fi_ops_tagged>((*made)->tagged, real_tagged, own_tagged, [](fi_ops_tagged& t) {
-    t.send = send_tagged;
-    t.recv = receive_tagged;
-  });
-  replace<fi_ops_msg>((*made)->msg, real_message, own_message, [](fi_ops_msg& m) {
-    m.send = send_message;
-    m.recv = receive_message;
-  });
-  return 0;
-}
-
-int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** made, void* context) {
-  static fi_ops_domain own;
-  static fi_ops_mr own_mr;
-  const Info asked = question_underneath(info);
-  if (const int failed = real_fabric.domain(fabric, asked.get(), made, context)) return failed;
-  replace<fi_ops_domain>((*made)->ops, real_domain, own, [](fi_ops_domain& d) { d.endpoint = open_endpoint; });
-  replace<fi_ops_mr>((*made)->mr, real_mr, own_mr, [](fi_ops_mr& m) { m.regattr = register_memory; });
-  return 0;
-}
-
-int open_fabric(fi_fabric_attr* attributes, fid_fabric** made, void* context) {
-  static fi_ops_fabric own;
-  fi_fabric_attr asked = *attributes;
-  asked.prov_name = const_cast<char*>(kUnderneath);
-  if (const int failed = fi_fabric(&asked, made, context)) return failed;
-  replace<fi_ops_fabric>((*made)->ops, real_fabric, own, [](fi_ops_fabric& f) { f.domain = open_domain; });
-  return 0;
-}
+struct FakeVerbs {
+  static Info question(const fi_info* hints) { return question_underneath(hints); }
+  static int register_memory(fid* domain, const fi_mr_attr* attributes, std::uint64_t flags, fid_mr** made) {
+    return ::register_memory(domain, attributes, flags, made);
+  }
+  static void change_endpoint(fid_ep& ep) {
+    static fi_ops_tagged own_tagged;
+    static fi_ops_msg own_message;
+    replace<fi_ops_tagged>(ep.tagged, real_tagged, own_tagged, [](fi_ops_tagged& t) {
+      t.send = send_tagged;
+      t.recv = receive_tagged;
+    });
+    replace<fi_ops_msg>(ep.msg, real_message, own_message, [](fi_ops_msg& m) {
+      m.send = send_message;
+      m.recv = receive_message;
+    });
+  }
+};
 
 /// libfabric gives the answers this provider's name. Callers that cannot register memory get no answer.
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
@@ -211,16 +165,7 @@ int get_info(std::uint32_t version, const char* node, const char* service, std::
   return 0;
 }
 
-fi_provider provider = [] {
-  fi_provider p{};
-  p.version = FI_VERSION(1, 0);
-  p.fi_version = FI_VERSION(1, 17);
-  p.name = kName;
-  p.getinfo = get_info;
-  p.fabric = open_fabric;
-  p.cleanup = [] {};
-  return p;
-}();
+fi_provider provider = sinew::fake::Layer<FakeVerbs>::provider(kName, get_info);
 
 }  // namespace
 
