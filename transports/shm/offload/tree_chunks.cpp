@@ -109,10 +109,13 @@ int TreeChunks::step() noexcept {
   return events;
 }
 
+TreeChunks::Part TreeChunks::part_of(std::uint64_t index) const noexcept {
+  const std::uint64_t offset = index * chunk_bytes_;
+  return {history_.chunks + index, offset, std::min(chunk_bytes_, call_.bytes - offset)};
+}
+
 void TreeChunks::go_up() noexcept {
-  const std::uint64_t chunk = history_.chunks + up_;
-  const std::uint64_t offset = up_ * chunk_bytes_;
-  const std::uint64_t bytes = std::min(chunk_bytes_, call_.bytes - offset);
+  const auto [chunk, offset, bytes] = part_of(up_);
   GroupState& mine = members_.mine();
   const bool is_root = tree_->parent < 0;
   std::byte* const to = is_root ? call_.out + offset : reinterpret_cast<std::byte*>(&mine) + input_at(chunk);
@@ -135,9 +138,7 @@ void TreeChunks::go_up() noexcept {
 }
 
 void TreeChunks::come_down() noexcept {
-  const std::uint64_t chunk = history_.chunks + down_;
-  const std::uint64_t offset = down_ * chunk_bytes_;
-  const std::uint64_t bytes = std::min(chunk_bytes_, call_.bytes - offset);
+  const auto [chunk, offset, bytes] = part_of(down_);
   GroupState& mine = members_.mine();
   const bool is_root = tree_->parent < 0;
   const std::byte* from =
@@ -160,7 +161,8 @@ void TreeChunks::say(LoneWord& word, std::uint64_t count) noexcept {
   for (const int child : tree_->children) members_[child].waker.notify();
 }
 
-/// Every rank has counted the same chunks in all words when a call is done, whatever it did in the call.
+/// Sets all words of this rank to the number of chunks so far, also those words that the call did not use. So the next
+/// call counts on from the same number on all ranks.
 void TreeChunks::finish() noexcept {
   history_.chunks += chunks_;
   GroupState& mine = members_.mine();

@@ -37,7 +37,15 @@ class TreeChunks {
   bool finished() const noexcept { return up_ == chunks_ && down_ == chunks_; }
 
  private:
+  /// A chunk of the call.
+  struct Part {
+    std::uint64_t chunk = 0;   ///< its number in the group's count
+    std::uint64_t offset = 0;  ///< in the call's buffers
+    std::uint64_t bytes = 0;
+  };
+
   const Tree& tree_of(const PendingCall& call);
+  Part part_of(std::uint64_t index) const noexcept;
   bool reached(int rank, LoneWord GroupState::*word, std::uint64_t count) const noexcept;
   bool children_reached(LoneWord GroupState::*word, std::uint64_t count) const noexcept;
   bool all_reached(LoneWord GroupState::*word, std::uint64_t count) const noexcept;
