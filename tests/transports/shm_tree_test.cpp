@@ -1,4 +1,7 @@
+#include <sys/wait.h>
+
 #include <array>
+#include <csignal>
 #include <span>
 #include <transports/shm_rank.hpp>
 #include <vector>
@@ -183,6 +186,47 @@ TEST(ShmTree, TellsTheParentBothCalls_WhenAChildMakesAnother) {
     rank.wait(done);
     EXPECT_EQ(done.status.code(), Code::Mismatch);
   });
+}
+
+/// A process dies between two chunks. Its neighbours wait for its next chunk until the control plane reports the death,
+/// here the test after a silence. Then the call ends on all survivors.
+TEST(ShmTree, EndsOnAllSurvivors_WhenARankIsKilledBetweenChunks) {
+  constexpr int kRanks = 6;
+  static constexpr int kDead = 2;  // it has a parent and a child
+  const shm::Tree tree = shm::tree_of(kDead, 0, shm::Levels(kRanks), shm::kLongFanIn);
+  ASSERT_TRUE(tree.parent >= 0 && !tree.children.empty());
+  for (const Collective collective : {Collective::AllReduce, Collective::Broadcast, Collective::Reduce}) {
+    const std::vector<int> ends = test::fork_ranks(kRanks, [collective](const Exchange& world) {
+      ShmRank rank(world, always_trees(kLinesBytesBehind));
+      const CollectiveDesc desc{.collective = collective, .dtype = DType::F32, .count = 100000};
+      std::vector<float> data(desc.count, 1.0F);
+      auto* memory = reinterpret_cast<std::byte*>(data.data());
+      Fired done;
+      rank.launch(desc, memory, memory, done);
+      auto quiet_since = Clock::now();
+      int events = 0;
+      while (!done.fired && Clock::now() - quiet_since < std::chrono::milliseconds(300)) {
+        const int now = rank.offload().progress();
+        if (now > 0) quiet_since = Clock::now();
+        events += now;
+        if (world.rank == kDead && events >= 5) std::raise(SIGKILL);
+        if (now == 0) ::sched_yield();
+      }
+      EXPECT_FALSE(done.fired) << "rank " << world.rank << " ended a call that rank " << kDead << " never ended";
+      rank.offload().abort({Code::PeerLost, "a rank was killed", kDead});
+      rank.wait(done);
+      EXPECT_EQ(done.status.code(), Code::PeerLost);
+      EXPECT_EQ(done.status.rank(), kDead);
+    });
+    for (int r = 0; r < kRanks; ++r) {
+      const int end = ends[static_cast<std::size_t>(r)];
+      if (r == kDead) {
+        EXPECT_TRUE(WIFSIGNALED(end) && WTERMSIG(end) == SIGKILL) << name_of(collective);
+      } else {
+        EXPECT_TRUE(WIFEXITED(end) && WEXITSTATUS(end) == 0) << name_of(collective) << ", rank " << r;
+      }
+    }
+  }
 }
 
 /// Neighbours in the tree wait for each other's announcement, so both find out.

@@ -79,15 +79,39 @@ struct GroupState {
   std::array<Slot, kRing> results;  ///< Protocol::Tree: results that this rank passes to its children
 };
 
-/// The memory behind a GroupState has kStages stages of inputs and kStages stages of results for Protocol::Chunks and
+/// The memory behind a GroupState has stages of inputs and stages of results for Protocol::Chunks and
 /// Protocol::TreeChunks. Behind them are the staging slots for Protocol::Slot and Protocol::Parts. The kernel provides
 /// pages on first use.
-inline constexpr std::size_t kStages = 3;
-inline constexpr std::size_t kStageBytes = 512 << 10;   ///< a stage of inputs: a chunk for each reader
-inline constexpr std::size_t kResultBytes = 256 << 10;  ///< a stage of results: one chunk
+inline constexpr std::size_t kAllInputBytes = 1536 << 10;
+inline constexpr std::size_t kAllResultBytes = 768 << 10;
 inline constexpr std::size_t kStagesAt = (sizeof(GroupState) + 4095) / 4096 * 4096;  // not a page
-inline constexpr std::size_t kResultsAt = kStagesAt + kStages * kStageBytes;
-inline constexpr std::size_t kSlotsAt = kResultsAt + kStages * kResultBytes;
+inline constexpr std::size_t kResultsAt = kStagesAt + kAllInputBytes;
+inline constexpr std::size_t kSlotsAt = kResultsAt + kAllResultBytes;
+
+/// The stages of each rank of a group. Chunks use them in turn. A core that writes a line waits for another core that
+/// still has it in its cache. So few ranks, whose cores read little meanwhile, have many stages: a stage is written
+/// again when other bytes have driven its lines from the readers' caches. Many ranks have few stages, because a stage
+/// of inputs has a chunk for each reader, and short chunks cost them more.
+class Stages {
+ public:
+  constexpr explicit Stages(std::uint64_t ranks) noexcept : count_(ranks <= 4 ? 12 : ranks <= 8 ? 6 : 3) {}
+
+  constexpr std::uint64_t count() const noexcept { return count_; }
+  /// The length of a stage of inputs, with a chunk for each reader.
+  constexpr std::uint64_t input_bytes() const noexcept { return kAllInputBytes / count_; }
+  /// The length of a stage of results, with one chunk.
+  constexpr std::uint64_t result_bytes() const noexcept { return kAllResultBytes / count_; }
+  /// Where the inputs of a chunk are in the group's memory of a rank. Chunks are counted over all calls.
+  constexpr std::uint64_t input_at(std::uint64_t chunk) const noexcept {
+    return kStagesAt + chunk % count_ * input_bytes();
+  }
+  constexpr std::uint64_t result_at(std::uint64_t chunk) const noexcept {
+    return kResultsAt + chunk % count_ * result_bytes();
+  }
+
+ private:
+  std::uint64_t count_;
+};
 inline constexpr std::size_t kSlotMostBytes = 128 << 10;  ///< of one call
 inline constexpr std::size_t kUnitBytes = 1 << 10;        ///< calls take whole ones (staging.hpp)
 

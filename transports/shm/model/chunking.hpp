@@ -36,7 +36,8 @@ struct Chunking {
   /// `bytes`: of CollectiveDesc::count elements. `most`: the longest chunk that the facts permit.
   Chunking(Collective collective, std::uint64_t bytes, std::uint64_t ranks, std::uint64_t most) noexcept {
     const std::uint64_t readers = one_chunk_for_all(collective) ? 1 : ranks - 1;
-    const std::uint64_t fits = std::min<std::uint64_t>({most, kResultBytes, kStageBytes / readers});
+    const Stages stages(ranks);
+    const std::uint64_t fits = std::min({most, stages.result_bytes(), stages.input_bytes() / readers});
     chunk_bytes = std::max<std::uint64_t>(fits / kCacheLine, 1) * kCacheLine;
     share_bytes = (bytes / ranks / kCacheLine + 1) * kCacheLine;
     const std::uint64_t longest = collective == Collective::AllReduce ? share_bytes : bytes;

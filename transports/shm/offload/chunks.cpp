@@ -20,9 +20,6 @@ const std::byte* bytes_at(const GroupState& group_state, std::uint64_t offset) n
   return reinterpret_cast<const std::byte*>(&group_state) + offset;
 }
 
-std::uint64_t stage_at(std::uint64_t cumulative) noexcept { return kStagesAt + cumulative % kStages * kStageBytes; }
-std::uint64_t result_at(std::uint64_t cumulative) noexcept { return kResultsAt + cumulative % kStages * kResultBytes; }
-
 }  // namespace
 
 void Chunks::begin(const PendingCall& call) {
@@ -61,10 +58,13 @@ void Chunks::begin(const PendingCall& call) {
   waits_for_first_ = call.collective == Collective::ReduceScatter && call.in == call.out && me != 0;
   if (!stages_) staged_ = geometry_.chunks();
   if (!geometry_.combines(me)) combined_ = geometry_.chunks();
+  keeps_while_staging_ = false;
   if (geometry_.keeps_own(me)) {
     const Range own = geometry_.wanted_by(me);
     std::byte* to = call.out + geometry_.lands_at(me);
-    if (to != call.in + own.offset) std::memmove(to, call.in + own.offset, own.bytes);
+    const bool moves = to != call.in + own.offset;
+    keeps_while_staging_ = moves && stages_ && geometry_.one_chunk_for_all();
+    if (moves && !keeps_while_staging_) std::memmove(to, call.in + own.offset, own.bytes);
   }
   say(members_.mine().taken, geometry_.reduces() ? combined_ : least_fetched());
   finish_if_done();
@@ -91,7 +91,7 @@ bool Chunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) const 
 
 bool Chunks::can_stage() const noexcept {
   const std::uint64_t after = history_.chunks + staged_ + 1;
-  return staged_ < geometry_.chunks() && (after <= kStages || all_reached(&GroupState::taken, after - kStages));
+  return staged_ < geometry_.chunks() && (after <= layout_.count() || all_reached(&GroupState::taken, after - layout_.count()));
 }
 
 bool Chunks::can_combine() const noexcept {
@@ -102,7 +102,7 @@ bool Chunks::can_combine() const noexcept {
         members_[r].group_state->staged.value.load(std::memory_order_acquire) < after)
       return false;
   }
-  if (stages_results_ && after > kStages && !all_reached(&GroupState::pulled, after - kStages)) return false;
+  if (stages_results_ && after > layout_.count() && !all_reached(&GroupState::pulled, after - layout_.count())) return false;
   return !waits_for_first_ || members_[0].group_state->taken.value.load(std::memory_order_acquire) >= after;
 }
 
@@ -144,11 +144,15 @@ int Chunks::step() noexcept {
 }
 
 void Chunks::stage() noexcept {
-  std::byte* stage = reinterpret_cast<std::byte*>(&members_.mine()) + stage_at(history_.chunks + staged_);
+  std::byte* stage = reinterpret_cast<std::byte*>(&members_.mine()) + layout_.input_at(history_.chunks + staged_);
   for (int r = 0; r < members_.count(); ++r) {
     if (!geometry_.reads_input(r, members_.rank())) continue;
     const Range wanted = geometry_.wanted_by(r);
     const Range part = geometry_.part(wanted, staged_);
+    if (keeps_while_staging_) {
+      show_and_keep(stage, part);
+      break;
+    }
     show(stage + geometry_.stage_offset(members_.rank(), r), call_.in + wanted.offset + part.offset, part.bytes);
     if (geometry_.one_chunk_for_all()) break;
   }
@@ -165,6 +169,18 @@ void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) con
   }
 }
 
+/// Copies a chunk of the input to the stage, and to its place in this rank's result. Each piece is read from memory once,
+/// and from the first cache the second time.
+void Chunks::show_and_keep(std::byte* stage, const Range& part) noexcept {
+  const std::byte* const from = call_.in + part.offset;
+  std::byte* const kept = call_.out + geometry_.lands_at(members_.rank()) + part.offset;
+  for (std::uint64_t at = 0; at < part.bytes; at += kHotBytes) {
+    const std::uint64_t length = std::min(kHotBytes, part.bytes - at);
+    show(stage + at, from + at, length);
+    vector_copy(kept + at, from + at, length);
+  }
+}
+
 const void* Chunks::input_of(int rank, const Range& wanted, const Range& part, const Range& block) noexcept {
   const Peer& p = peer(rank);
   const std::uint64_t offset = wanted.offset + block.offset;
@@ -172,7 +188,7 @@ const void* Chunks::input_of(int rank, const Range& wanted, const Range& part, c
   if (rank == members_.rank()) {
     at = call_.in + offset;
   } else if (p.in.staged) {
-    at = bytes_at(*members_[rank].group_state, stage_at(history_.chunks + combined_) +
+    at = bytes_at(*members_[rank].group_state, layout_.input_at(history_.chunks + combined_) +
                                                    geometry_.stage_offset(rank, members_.rank()) + block.offset -
                                                    part.offset);
   } else if (p.in.mapped) {
@@ -195,7 +211,7 @@ void Chunks::combine_chunk() noexcept {
   const Range wanted = geometry_.wanted_by(me);
   const Range part = geometry_.part(wanted, combined_);
   std::byte* const out = call_.out + (geometry_.shares_results() ? geometry_.lands_at(me) : 0);
-  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + result_at(history_.chunks + combined_);
+  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + layout_.result_at(history_.chunks + combined_);
   for (std::uint64_t from = 0; from < part.bytes; from += block_) {
     const Range block{part.offset + from, std::min(block_, part.bytes - from)};
     for (int r = 0; r < members_.count(); ++r) sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);
@@ -231,7 +247,7 @@ void Chunks::fetch(int rank) noexcept {
     if (from.staged) {
       const std::uint64_t chunk = history_.chunks + p.fetched;
       const std::uint64_t at =
-          results ? result_at(chunk) : stage_at(chunk) + geometry_.stage_offset(rank, members_.rank());
+          results ? layout_.result_at(chunk) : layout_.input_at(chunk) + geometry_.stage_offset(rank, members_.rank());
       vector_copy(to, bytes_at(*members_[rank].group_state, at), part.bytes);
     } else if (from.mapped) {
       vector_copy(to, from.mapped + wanted.offset + part.offset, part.bytes);

@@ -21,7 +21,11 @@ namespace sinew::shm {
 class Chunks {
  public:
   Chunks(Members& members, const Facts& facts, ChunkHistory& history)
-      : members_(members), facts_(facts), history_(history), peers_(static_cast<std::size_t>(members.count())) {}
+      : members_(members),
+        facts_(facts),
+        history_(history),
+        layout_(static_cast<std::uint64_t>(members.count())),
+        peers_(static_cast<std::size_t>(members.count())) {}
 
   /// All ranks have announced `call`.
   void begin(const PendingCall& call);
@@ -61,6 +65,7 @@ class Chunks {
   void combine_chunk() noexcept;
   void combine_and_show(std::byte* to, std::byte* results, std::uint64_t bytes) noexcept;
   void fetch(int rank) noexcept;
+  void show_and_keep(std::byte* stage, const Range& part) noexcept;
   const void* input_of(int rank, const Range& wanted, const Range& part, const Range& block) noexcept;
   std::byte* bounce_of(int rank) noexcept;
   void read_from(int rank, std::byte* to, std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -71,6 +76,7 @@ class Chunks {
   Members& members_;
   const Facts& facts_;
   ChunkHistory& history_;
+  const Stages layout_;
   PendingCall call_;
   Geometry geometry_;
   std::vector<Peer> peers_;
@@ -81,6 +87,7 @@ class Chunks {
   std::uint64_t combined_ = 0;
   bool stages_ = false;  ///< this rank's inputs go through its group state
   bool stages_results_ = false;
+  bool keeps_while_staging_ = false;  ///< all_gather: the own block goes to the result chunk by chunk
   bool in_place_swap_ = false;
   bool waits_for_first_ = false;  ///< reduce_scatter with out == in: rank 0 reads where my result goes
   bool finished_ = true;

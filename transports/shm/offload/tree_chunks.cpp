@@ -7,9 +7,6 @@
 namespace sinew::shm {
 namespace {
 
-std::uint64_t input_at(std::uint64_t chunk) noexcept { return kStagesAt + chunk % kStages * kStageBytes; }
-std::uint64_t passed_at(std::uint64_t chunk) noexcept { return kResultsAt + chunk % kStages * kResultBytes; }
-
 const std::byte* shown_at(const GroupState& group_state, std::uint64_t offset) noexcept {
   return reinterpret_cast<const std::byte*>(&group_state) + offset;
 }
@@ -20,6 +17,7 @@ TreeChunks::TreeChunks(Members& members, const Levels& levels, ChunkHistory& his
     : members_(members),
       levels_(levels),
       history_(history),
+      stages_(static_cast<std::uint64_t>(members.count())),
       trees_(static_cast<std::size_t>(members.count())),
       sources_(trees_.size()) {}
 
@@ -66,17 +64,17 @@ bool TreeChunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) co
 
 /// May this rank write the chunk into its stage of inputs?
 bool TreeChunks::stage_is_free(std::uint64_t chunk) const noexcept {
-  if (tree_->parent < 0 || chunk < kStages) return true;
+  if (tree_->parent < 0 || chunk < stages_.count()) return true;
   const std::uint64_t before =
-      chunk + 1 - kStages;  // of the chunks that have been in this stage, the last one's number
+      chunk + 1 - stages_.count();  // of the chunks that have been in this stage, the last one's number
   return before <= history_.read_by_any ? all_reached(&GroupState::taken, before)
                                         : reached(tree_->parent, &GroupState::taken, before);
 }
 
 /// May this rank write the chunk into its stage of results?
 bool TreeChunks::result_is_free(std::uint64_t chunk) const noexcept {
-  if (tree_->children.empty() || chunk < kStages) return true;
-  const std::uint64_t before = chunk + 1 - kStages;
+  if (tree_->children.empty() || chunk < stages_.count()) return true;
+  const std::uint64_t before = chunk + 1 - stages_.count();
   return before <= history_.read_by_any ? all_reached(&GroupState::pulled, before)
                                         : children_reached(&GroupState::pulled, before);
 }
@@ -118,14 +116,14 @@ void TreeChunks::go_up() noexcept {
   const auto [chunk, offset, bytes] = part_of(up_);
   GroupState& mine = members_.mine();
   const bool is_root = tree_->parent < 0;
-  std::byte* const to = is_root ? call_.out + offset : reinterpret_cast<std::byte*>(&mine) + input_at(chunk);
+  std::byte* const to = is_root ? call_.out + offset : reinterpret_cast<std::byte*>(&mine) + stages_.input_at(chunk);
   std::size_t count = 0;
   sources_[count++] = call_.in + offset;
   if (call_.scales_inputs()) {
     call_.scaler(to, call_.in + offset, bytes);
     sources_[0] = to;
   }
-  for (const int child : tree_->children) sources_[count++] = shown_at(*members_[child].group_state, input_at(chunk));
+  for (const int child : tree_->children) sources_[count++] = shown_at(*members_[child].group_state, stages_.input_at(chunk));
   reduce_all(call_, to, sources_.data(), static_cast<int>(count), bytes);
   ++up_;
   if (!is_root) say(mine.staged, up_);
@@ -133,7 +131,7 @@ void TreeChunks::go_up() noexcept {
   if (!is_root) return;
   if (call_.scales_result()) call_.scaler(to, to, bytes);
   if (!comes_down_) return;
-  vector_copy(reinterpret_cast<std::byte*>(&mine) + passed_at(chunk), to, bytes);
+  vector_copy(reinterpret_cast<std::byte*>(&mine) + stages_.result_at(chunk), to, bytes);
   say(mine.passed, ++down_);
 }
 
@@ -142,10 +140,10 @@ void TreeChunks::come_down() noexcept {
   GroupState& mine = members_.mine();
   const bool is_root = tree_->parent < 0;
   const std::byte* from =
-      is_root ? call_.in + offset : shown_at(*members_[tree_->parent].group_state, passed_at(chunk));
+      is_root ? call_.in + offset : shown_at(*members_[tree_->parent].group_state, stages_.result_at(chunk));
   ++down_;
   if (!tree_->children.empty()) {
-    std::byte* const shown = reinterpret_cast<std::byte*>(&mine) + passed_at(chunk);
+    std::byte* const shown = reinterpret_cast<std::byte*>(&mine) + stages_.result_at(chunk);
     vector_copy(shown, from, bytes);
     say(mine.passed, down_);
     from = shown;

@@ -61,6 +61,7 @@ class TreeChunks {
   Members& members_;
   const Levels& levels_;
   ChunkHistory& history_;
+  const Stages stages_;
   std::vector<std::optional<Tree>> trees_;  // by root, once used
   std::vector<const void*> sources_;
   PendingCall call_;

@@ -76,10 +76,10 @@ class ProgramWriter {
       for (const int child : tree.children) look_at_flag(up, line(met, child));
       for (std::uint64_t c = 0; c < chunks; ++c) {
         const auto bytes = static_cast<double>(std::min(length, call_.bytes - c * length));
-        const auto before = static_cast<std::size_t>(c - std::min<std::uint64_t>(c, kStages));
+        const auto before = static_cast<std::size_t>(c - std::min<std::uint64_t>(c, stages_));
         if (goes_up) {
           for (const int child : tree.children) look_at_flag(up, line(staged_[c], child));
-          if (c >= kStages && tree.parent >= 0) look_at_flag(up, line(taken_[before], tree.parent));
+          if (c >= stages_ && tree.parent >= 0) look_at_flag(up, line(taken_[before], tree.parent));
           for (const int child : tree.children) read(up, child, bytes);
           work(up, costs_.step_s + copying(bytes * (1 + static_cast<double>(tree.children.size()))));
           if (tree.parent >= 0) post(up, line(staged_[c], r));
@@ -88,7 +88,7 @@ class ProgramWriter {
         if (!comes_down) continue;
         if (tree.parent >= 0) look_at_flag(down, line(passed[c], tree.parent));
         for (const int child : tree.children) {
-          if (c >= kStages) look_at_flag(down, line(pulled[before], child));
+          if (c >= stages_) look_at_flag(down, line(pulled[before], child));
         }
         if (tree.parent >= 0) read(down, tree.parent, bytes);
         if (tree.parent < 0 && goes_up) {
@@ -218,7 +218,7 @@ class ProgramWriter {
   void broadcast_chunk(std::uint64_t c) {
     const double bytes = part(c, call_.bytes);
     const int root = call_.root;
-    if (c >= kStages) for_readers([&](int p) { look_at_flag(root, line(taken_[c - kStages], p)); });
+    if (c >= stages_) for_readers([&](int p) { look_at_flag(root, line(taken_[c - stages_], p)); });
     work(root, copying(bytes));
     post(root, line(staged_[c], root));
     for_readers([&](int r) {
@@ -231,7 +231,7 @@ class ProgramWriter {
     const double bytes = part(c, call_.bytes);
     const int root = call_.root;
     for_others(0, root, [&](int r) {
-      if (c >= kStages) look_at_flag(r, line(taken_[c - kStages], root));
+      if (c >= stages_) look_at_flag(r, line(taken_[c - stages_], root));
       work(r, copying(bytes));
       post(r, line(staged_[c], r));
       look_at_flag(root, line(staged_[c], r));
@@ -243,7 +243,7 @@ class ProgramWriter {
   void gather_chunk(std::uint64_t c) {
     const double bytes = part(c, call_.bytes);
     for (int r = 0; r < ranks(); ++r) {
-      if (c >= kStages) for_others(0, r, [&](int p) { look_at_flag(r, line(taken_[c - kStages], p)); });
+      if (c >= stages_) for_others(0, r, [&](int p) { look_at_flag(r, line(taken_[c - stages_], p)); });
       work(r, copying(bytes));
       post(r, line(staged_[c], r));
       for_others(r, r, [&](int p) {
@@ -259,6 +259,7 @@ class ProgramWriter {
   const HostCosts& costs_;
   double bytes_;
   double behind_;  // bytes behind the flag line
+  const std::uint64_t stages_ = Stages(static_cast<std::uint64_t>(levels_.ranks())).count();
   Chunking chunking_;
   std::vector<std::vector<int>> staged_;  // lines, by chunk and rank
   std::vector<std::vector<int>> taken_;
