@@ -12,8 +12,8 @@
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/net/dialer.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/core/store/server_search.hpp>
 #include <sinew/core/store/store_client.hpp>
 #include <sinew/core/system/host_name.hpp>
 
@@ -41,38 +41,6 @@ std::string trouble_with(const Error& e) {
   if (e.code() == Code::Mismatch) throw e;
   return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }
-
-/// Decides where and when a client connects after a failed attempt. A round tries all addresses in turn. The next round
-/// begins after a pause.
-class Search {
- public:
-  Search(const StoreClient::Options& options, Deadline deadline) : options_(options), deadline_(deadline) {}
-
-  Dialer::Next after(const Dialer::Failure& failure) {
-    all_refused_ = all_refused_ && !failure.refusal.empty();
-    const std::size_t next = failure.path + 1;
-    if (next < options_.addresses.size()) return {.path = next};
-    const std::string& why = failure.text;
-    if (all_refused_) return {.end = Status(Code::Mismatch, why)};
-    if (options_.may_come && !options_.may_come()) {
-      return {.end = Status(Code::PeerLost, fmt::format("whoever served the store is gone ({})", why), 0)};
-    }
-    if (deadline_.passed()) {
-      return {
-          .end = Status(Code::Timeout, fmt::format("nobody serves the job's store ({}): rank 0 did not come", why), 0)};
-    }
-    all_refused_ = true;
-    const auto pause = pause_;
-    pause_ = std::min<Duration>(pause_ * 2, kLongestPause);
-    return {.path = 0, .pause = pause};
-  }
-
- private:
-  const StoreClient::Options& options_;
-  const Deadline deadline_;
-  Duration pause_ = kFirstPause;
-  bool all_refused_ = true;  // servers with another secret refused all attempts of this round
-};
 
 }  // namespace
 
@@ -116,31 +84,30 @@ std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address
 }
 
 void StoreClient::connect(Deadline deadline) {
-  Search search(options_, deadline);
-  for (std::size_t first = 0;;) {
-    Dialer::Options dialing{.first = first,
-                            .keys = {options_.secret, options_.tls},
-                            .claim = {.service = kStoreService, .instance = options_.instance},
-                            .connect_within = kAttempt,
-                            .authenticate_within = kAttempt};
-    for (const SocketAddress& a : options_.addresses) dialing.paths.push_back({a});
-    auto [socket, path] = dial(dialing, [&](const Dialer::Failure& f) { return search.after(f); });
-    const SocketAddress address = options_.addresses[path];
-    Dialer::Failure failure{.path = path, .stage = Dialer::Stage::Consent};
+  std::optional<ServerSearch> search;
+  for (;;) {
+    if (!search) {
+      search.emplace(ServerSearch::Options{.addresses = options_.addresses,
+                                           .keys = {options_.secret, options_.tls},
+                                           .claim = {.service = kStoreService, .instance = options_.instance},
+                                           .may_come = options_.may_come},
+                     deadline);
+    }
+    auto [socket, at] = search->next();
+    const SocketAddress address = options_.addresses[at];
     try {
       const std::string trouble =
           greet(std::move(socket), address, Deadline(std::min(deadline.at(), Clock::now() + kAttempt)));
       if (trouble.empty()) return;
-      failure.text = fmt::format("{}: {}", address.text(), trouble);
-      if (!server_.elsewhere.empty()) failure.path = options_.addresses.size();  // next: the first new one
+      if (server_.elsewhere.empty()) {
+        search->reject(at, fmt::format("{}: {}", address.text(), trouble), false);
+      } else {
+        search.reset();  // the addresses are other ones now
+      }
     } catch (const Error& e) {
       if (e.code() != Code::Mismatch) throw;
-      failure.text = failure.refusal = e.what();
+      search->reject(at, e.what(), true);
     }
-    const Dialer::Next next = search.after(failure);
-    if (next.end) next.end->require();
-    std::this_thread::sleep_for(next.pause);
-    first = next.path;
   }
 }
 
@@ -164,6 +131,10 @@ std::string StoreClient::greet(Socket socket, const SocketAddress& address, Dead
     return trouble_with(e);
   }
   stream_->allow(kLongestReply);
+  if (!options_.secret.empty() && options_.secret != server_.secret) {
+    throw Error(Code::Mismatch, fmt::format("{}: process {} serves the store of a job with another secret",
+                                            address.text(), server_.pid));
+  }
   options_.secret = server_.secret;
   if (server_.elsewhere.empty()) return {};
   options_.addresses = parse_addresses(server_.elsewhere);
