@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -8,6 +9,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/core/store/store_table.hpp>
 
 namespace sinew {
 namespace {
@@ -232,9 +234,7 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
   if (silent || host.without_since == Clock::time_point{}) host.without_since = now;
   const auto without = now - host.without_since;
   if (without > kGiveUpHost && !host.worked.empty()) {
-    for (const ControlPeer* p : host.ranks) {
-      if (living(p)) user_.out_of_reach(p->rank, fmt::format("its host is out of reach: {}", host.trouble));
-    }
+    lose_all(host);
     return;
   }
   if (without > kGiveUpHost && !host.told) {
@@ -245,6 +245,20 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
   const bool mine =
       left_ || silent || !host.worked.empty() || own_first_ < host.ranks[0]->rank || without > kOtherSideBegins;
   if (!host.attempt && mine) begin_attempt(host);
+}
+
+/// Each rank's text names the others: who is told of one first ends with that text.
+void HostLinks::lose_all(const Host& host) {
+  std::vector<int> lost;
+  for (const ControlPeer* p : host.ranks) {
+    if (user_.is_living(p->rank)) lost.push_back(p->rank);
+  }
+  for (const int rank : lost) {
+    std::vector<int> others = lost;
+    std::erase(others, rank);
+    const std::string with = others.empty() ? "" : fmt::format(", and {} with it", name_ranks(others));
+    user_.out_of_reach(rank, fmt::format("its host is out of reach{}: {}", with, host.trouble));
+  }
 }
 
 void HostLinks::maintain() {

@@ -91,6 +91,7 @@ class HostLinks {
   void opened(int rank, LinkChannel channel, Socket socket, bool connects, const std::string& address);
   void attempt_ended(Host& host, const Candidate& to, const Dialer::Failure& failure);
   void keep(Host& host, Clock::time_point now);
+  void lose_all(const Host& host);
   void begin_attempt(Host& host);
   std::vector<Candidate> candidates(const Host& host) const;
   bool usable(const HostLink& link) const;
