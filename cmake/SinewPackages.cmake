@@ -57,7 +57,7 @@ set(same "(= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})")
 set(CPACK_COMPONENTS_ALL)
 sinew_package(libsinew0 CONTROL triggers SECTION libs TITLE "communication layer for distributed training: libraries"
   TEXT "Collectives and messages between the processes of a job, over shared memory and TCP. Transports for UCX, libfabric and NCCL are in packages of their own."
-  RECOMMENDS "libpmix2")
+  RECOMMENDS "libpmix2" SUGGESTS "libmunge2")
 sinew_package(libsinew-dev SECTION libdevel TITLE "communication layer for distributed training: headers"
   TEXT "Headers, the CMake package and the files of pkg-config, for programs in C++ and C. The conformance suite for transports of others is part of it."
   DEPENDS "libsinew0 ${same}, libfmt-dev" SUGGESTS "libgtest-dev, libgmock-dev, sinew-tools")

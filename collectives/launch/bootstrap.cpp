@@ -1,10 +1,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/bootstrap.hpp>
+#include <sinew/core/error.hpp>
 
 namespace sinew {
 namespace {
@@ -22,6 +24,12 @@ int next_world() {
   return count.fetch_add(1, std::memory_order_relaxed);
 }
 
+std::uint64_t store_number(std::string_view name) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return hash & ~(std::uint64_t{1} << 63);
+}
+
 SocketAddress user_socket(const std::string& what) {
   return SocketAddress::abstract(fmt::format("sinew-{}-{}", ::geteuid(), what));
 }
@@ -29,12 +37,17 @@ SocketAddress user_socket(const std::string& what) {
 HostedStore::HostedStore(int ranks, Bytes secret, const Config& config)
     : port_{.range = config.ports, .tls = config.tls}, thread_({.secret = std::move(secret), .ranks = ranks}) {}
 
-std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number) {
-  port_.number = number;
-  auto port = port_of_process(port_);
-  const std::uint16_t taken = port->number();
-  thread_.serve(std::move(port), store);
-  return taken;
+std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number, int tries) {
+  for (port_.number = number;; ++port_.number) {
+    try {
+      auto port = port_of_process(port_);
+      const std::uint16_t taken = port->number();
+      thread_.serve(std::move(port), store);
+      return taken;
+    } catch (const Error& e) {
+      if (e.code() != Code::System || --tries <= 0 || port_.number == std::numeric_limits<std::uint16_t>::max()) throw;
+    }
+  }
 }
 
 Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, const Config& config) {
@@ -47,6 +60,7 @@ Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, con
   options.rank = bootstrap.rank;
   options.ranks = bootstrap.ranks;
   options.timeout = config.timeout;
+  options.may_come = bootstrap.may_come;
   const std::shared_ptr<Attendance> held(
       new Attendance{std::move(hosted), StoreClient(std::move(options), Deadline::after(config.timeout))});
   Joined joined;

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,13 +22,18 @@ struct Bootstrap {
   int rank = 0;
   int ranks = 1;
   std::vector<SocketAddress> addresses;
-  Bytes secret;             ///< for TCP; a server on a UNIX socket sends it
-  std::string group;        ///< the name of the World in this process; each World has rounds of its own
-  std::uint64_t store = 0;  ///< for TCP: the store's number at its port
+  Bytes secret;                      ///< for TCP; a server on a UNIX socket sends it
+  std::string group;                 ///< the name of the World in this process; each World has rounds of its own
+  std::uint64_t store = 0;           ///< for TCP: the store's number at its port
+  std::function<bool()> may_come{};  ///< false: rank 0 is elsewhere by now, and join() ends with PeerLost
 };
 
 /// Counts the calls of exchange_from_environment, from 0. All ranks get equal numbers.
 int next_world();
+
+/// The number of a store that its users know by a name: jobs of other names that share a port and a secret have other
+/// numbers. Its highest bit is 0.
+std::uint64_t store_number(std::string_view name);
 
 /// The address of an abstract socket of this user. Its name is "sinew-UID-WHAT".
 SocketAddress user_socket(const std::string& what);
@@ -39,8 +46,9 @@ class HostedStore {
   /// Serves processes of this user at a UNIX socket.
   void listen(Listener unix_socket) { thread_.listen(std::move(unix_socket)); }
   /// Serves processes of other hosts at this process's port. `store` is the number of this store; stores of one port
-  /// have different numbers. `number` is the number of the port; 0 means one of SINEW_PORTS. Returns the port's number.
-  std::uint16_t serve(std::uint64_t store, std::uint16_t number = 0);
+  /// have different numbers. `number` is the number of the port; 0 means one of SINEW_PORTS. If another program listens
+  /// there, the next port is tried, `tries` ports in all. Returns the port's number.
+  std::uint16_t serve(std::uint64_t store, std::uint16_t number = 0, int tries = 1);
   /// Does the same as StoreServer::lose.
   void lose(int rank, const std::string& why) { thread_.lose(rank, why); }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -47,6 +48,10 @@ SINEW_API Launch exchange_from_environment(const Config& config);
 /// A launcher has started this process as a rank, by the variables that it sets, and SINEW_ALONE=1 is not set.
 /// Errors: InvalidArgument for variables that contradict each other.
 SINEW_API bool in_a_job();
+
+/// The rank that a launcher's variables give this process. nullopt: the process is alone.
+/// Errors: InvalidArgument for variables that contradict each other; Unavailable for those that say too little.
+SINEW_API std::optional<int> rank_in_job();
 
 /// Where the ranks of one host meet, and where sinew-run or its agent awaits them: an abstract UNIX socket.
 SINEW_API SocketAddress bootstrap_address(std::uint16_t master_port, const std::string& job);

@@ -1,11 +1,16 @@
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/collectives/launch/master.hpp>
+#include <sinew/collectives/launch/munged_secret.hpp>
+#include <sinew/collectives/launch/pmi1.hpp>
+#include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
@@ -13,38 +18,66 @@
 namespace sinew {
 namespace {
 
-/// What the variables say about where the ranks are.
-struct Whereabouts {
-  bool one_host = true;        ///< all ranks, for certain or for lack of a secret
-  bool master_is_here = true;  ///< MASTER_ADDR is an address of this machine
-  std::vector<SocketAddress> master;
+/// Other programs may listen at MASTER_PORT: torch's own store, or another job. Rank 0 listens at the first free one of
+/// so many ports, and the other ranks look at all of them.
+constexpr int kMasterPorts = 4;
+constexpr int kLastMasterPort = 65535;
+
+/// The ports at which rank 0 may listen. An agent of torchrun holds MASTER_PORT itself.
+std::pair<int, int> master_ports(const LaunchVariables& v) {
+  const int first = v.master_port + (v.port_taken ? 1 : 0);
+  return {first, std::min(first + kMasterPorts - 1, kLastMasterPort)};
+}
+
+/// The host that the variables name for rank 0.
+struct MasterHost {
+  std::vector<SocketAddress> addresses;  ///< with each of the ports, the first port first
+  bool is_here = false;                  ///< one of the addresses is this machine's
 };
 
 /// Errors: Error{Unavailable} with the variable that names the host.
-std::vector<SocketAddress> addresses_of_master(const LaunchVariables& v) {
+MasterHost find_master(const LaunchVariables& v) {
+  const auto [first, last] = master_ports(v);
+  MasterHost master;
   try {
-    return SocketAddress::resolve(v.master_host, static_cast<std::uint16_t>(v.master_port + (v.port_taken ? 1 : 0)));
+    for (const SocketAddress& a : SocketAddress::resolve(v.master_host, static_cast<std::uint16_t>(first))) {
+      master.is_here = master.is_here || a.is_own();
+      master.addresses.push_back(a);
+    }
   } catch (const Error& e) {
     throw Error(e.code(), fmt::format("{}: {}", v.master_said, e.what()));
   }
+  const auto hosts = static_cast<std::ptrdiff_t>(master.addresses.size());
+  for (int port = first + 1; port <= last; ++port) {
+    for (std::ptrdiff_t h = 0; h < hosts; ++h) {
+      master.addresses.push_back(
+          master.addresses[static_cast<std::size_t>(h)].with_port(static_cast<std::uint16_t>(port)));
+    }
+  }
+  return master;
 }
 
-Whereabouts locate(const LaunchVariables& v, bool has_secret) {
-  Whereabouts w;
-  if (v.local_ranks == v.ranks || v.hosts == 1) return w;
-  w.master = addresses_of_master(v);
-  w.master_is_here = std::ranges::any_of(w.master, &SocketAddress::is_own);
-  const bool loopback_said =
-      v.master_host == "localhost" || v.master_host.starts_with("127.") || v.master_host == "::1";
-  if (v.spread.empty() && loopback_said) return w;
-  w.one_host = !has_secret && v.spread.empty() && w.master_is_here;
-  if (w.one_host || has_secret) return w;
+/// Every rank sees its own host there, so all ranks are on one.
+bool names_loopback(const std::string& host) {
+  return host == "localhost" || host == "ip6-localhost" || host == "localhost.localdomain" ||
+         host.ends_with(".localhost") || host.starts_with("127.") || host == "::1";
+}
+
+/// The variables say that all ranks are on one host. LOCAL_WORLD_SIZE alone does not contradict a MASTER_ADDR of
+/// loopback: each agent of torchrun counts its own ranks only. With a secret such ranks meet over TCP, since the
+/// address may be the end of a tunnel.
+bool is_on_one_host(const LaunchVariables& v, bool has_secret) {
+  if (v.local_ranks == v.ranks || v.hosts == 1) return true;
+  return names_loopback(v.master_host) && !v.several_hosts && (v.spread.empty() || !has_secret);
+}
+
+[[noreturn]] void ask_for_secret_file(const LaunchVariables& v, const std::string& why_no_munge) {
   throw Error(
       Code::Unavailable,
       fmt::format("ranks are on several hosts ({}), so they need a shared secret: {}set SINEW_SECRET_FILE to a file "
-                  "with the same random bytes on every host, or start them with sinew-run --hosts",
+                  "with the same random bytes on every host, or start them with sinew-run --hosts ({})",
                   v.spread.empty() ? v.master_said + " is no address of this machine" : v.spread,
-                  v.cure.empty() ? "" : v.cure + ", "));
+                  v.cure.empty() ? "" : v.cure + ", ", why_no_munge));
 }
 
 std::string bootstrap_name(std::uint16_t master_port, const std::string& job) {
@@ -77,19 +110,54 @@ Listener take_place(const SocketAddress& place, const LaunchVariables& v) {
   }
 }
 
-/// Rank 0's store for several hosts: it stays until the process ends, because ranks may come to the next world while
-/// the last one is still being taken down, and the port is one for all worlds.
-std::shared_ptr<HostedStore> hosted_at(const SocketAddress& place, const LaunchVariables& v, std::uint16_t port,
-                                       const Bytes& secret, const Config& config) {
+/// The services of rank 0 for several hosts.
+struct Served {
+  std::shared_ptr<HostedStore> store;
+  std::shared_ptr<SecretOffer> offer;  ///< null: the ranks have the secret
+};
+
+std::uint16_t serve_at_master_port(HostedStore& store, const std::string& name, const LaunchVariables& v) {
+  const auto [first, last] = master_ports(v);
+  try {
+    return store.serve(store_number(name), static_cast<std::uint16_t>(first), last - first + 1);
+  } catch (const Error& e) {
+    if (e.code() != Code::System) throw;
+    throw Error(e.code(), fmt::format("rank 0 can listen at none of the ports {} to {}: {}; choose another MASTER_PORT",
+                                      first, last, e.what()));
+  }
+}
+
+/// Rank 0's store for several hosts. It stays until the process ends, because ranks may come to the next World while
+/// the last one is still being taken down, and the port is one for all Worlds. Without a secret it makes one, and MUNGE
+/// carries it.
+Served serve_hosts(const SocketAddress& place, const std::string& name, const LaunchVariables& v, Bytes secret,
+                   std::shared_ptr<const Munge> munge, const Config& config) {
   const ProcessLock lock(OfProcess::HostedStores);
-  static std::map<std::uint16_t, std::shared_ptr<HostedStore>> by_port;
-  std::shared_ptr<HostedStore>& hosted = by_port[port];
-  if (hosted) return hosted;
+  static std::map<std::string, Served> by_name;
+  Served& served = by_name[name];
+  if (served.store) return served;
+  if (munge) secret = random_secret();
   auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);
-  fresh->serve(0, port);
-  fresh->listen(take_place(place, v));
-  hosted = fresh;
-  return hosted;
+  fresh->listen(take_place(place, v));  // first: a second job of this user ends here and takes no port
+  const std::uint16_t port = serve_at_master_port(*fresh, name, v);
+  if (munge) {
+    auto same_port = port_of_process({.number = port, .tls = config.tls});
+    served.offer = std::make_shared<SecretOffer>(std::move(same_port), std::move(munge), name, std::move(secret));
+  }
+  served.store = std::move(fresh);
+  return served;
+}
+
+/// The secret that rank 0 offers on another host. Later Worlds of this process use the same one.
+Bytes munged_secret(const MasterHost& master, const Munge& munge, const std::string& name, const Config& config) {
+  static std::map<std::string, Bytes> by_name;
+  {
+    const ProcessLock lock(OfProcess::HostedStores);
+    if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
+  }
+  Bytes secret = ask_for_secret(master.addresses, munge, name, config);
+  const ProcessLock lock(OfProcess::HostedStores);
+  return by_name[name] = std::move(secret);
 }
 
 /// Does sinew-run serve the store of this job? It may be busy with starting ranks, or stopped, and answer late: a rank
@@ -100,18 +168,136 @@ bool launcher_serves(const SocketAddress& place, const LaunchVariables& v, Durat
   return owner && owner->host == StoreHost::Launcher;
 }
 
-/// As join. A Timeout because nobody answered where rank 0 should be says which variables name that place.
-Joined join_master(const LaunchVariables& v, const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted,
-                   const Config& config) {
-  try {
-    return join(bootstrap, std::move(hosted), config);
-  } catch (const Error& e) {
-    const bool over_tcp = !bootstrap.addresses.back().is_unix();
-    const bool by_variables = v.master_said.starts_with("MASTER_ADDR=") && v.master_port != 0;
-    if (e.code() != Code::Timeout || e.rank() != 0 || !(over_tcp || by_variables)) throw;
-    const std::string port = over_tcp ? "" : fmt::format(", MASTER_PORT={}", v.master_port);
-    throw Error(e.code(), fmt::format("{}{}: {}", v.master_said, port, e.what()), e.rank());
+/// The protocol of the launcher beneath carries the secret, if its ranks are the ranks of RANK and WORLD_SIZE.
+std::optional<Launch> launch_through_protocol(const LaunchVariables& v, int world, const Config& config) {
+  switch (v.protocol) {
+    case LaunchKind::Pmix: return launch_from_pmix(v, world, config);
+    case LaunchKind::Pmi1: return launch_from_pmi1(v, world, config);
+    default: return std::nullopt;
   }
+}
+
+/// The way of a rank to rank 0's store.
+struct Way {
+  Bootstrap bootstrap;
+  std::shared_ptr<HostedStore> hosted;  ///< of rank 0
+  std::shared_ptr<SecretOffer> offer;   ///< of rank 0; ends when all ranks have come
+  bool is_over_tcp = false;
+  bool is_assumed_on_one_host = false;
+};
+
+void stay_on_host(Way& way, const SocketAddress& place, const LaunchVariables& v, const Config& config) {
+  Bootstrap& b = way.bootstrap;
+  if (v.rank == 0) {
+    way.hosted = std::make_shared<HostedStore>(v.ranks, b.secret.empty() ? random_secret() : b.secret, config);
+    way.hosted->listen(take_place(place, v));
+  }
+  b.addresses = {place};
+}
+
+/// `munge`: null where the ranks have a secret.
+void go_over_tcp(Way& way, const MasterHost& master, const std::string& name, const LaunchVariables& v,
+                 const std::shared_ptr<const Munge>& munge, const Config& config) {
+  Bootstrap& b = way.bootstrap;
+  const SocketAddress place = user_socket(name);
+  b.store = store_number(name);
+  if (v.rank == 0) {
+    Served served = serve_hosts(place, name, v, b.secret, munge, config);
+    way.hosted = std::move(served.store);
+    way.offer = std::move(served.offer);
+    b.addresses = {place};
+    return;
+  }
+  if (master.is_here) b.addresses = {place};
+  if (master.is_here && munge) return;  // the server at the UNIX socket says the secret
+  way.is_over_tcp = true;
+  if (munge) b.secret = munged_secret(master, *munge, name, config);
+  b.addresses.insert(b.addresses.end(), master.addresses.begin(), master.addresses.end());
+}
+
+/// Throws the error with the variables that name the place of the search. `over_tcp`: it was at ports.
+[[noreturn]] void explain(const Error& e, const LaunchVariables& v, bool over_tcp) {
+  const auto [first, last] = master_ports(v);
+  const bool by_variables = v.master_said.starts_with("MASTER_ADDR=") && v.master_port != 0;
+  if (e.code() == Code::Mismatch && over_tcp) {
+    throw Error(
+        e.code(),
+        fmt::format("{}; rank 0 may be at the ports {} to {} of {}. If another job listens there, choose another "
+                    "MASTER_PORT",
+                    e.what(), first, last, v.master_said),
+        e.rank());
+  }
+  if (e.code() != Code::Timeout || e.rank() != 0 || !(over_tcp || by_variables)) throw e;
+  const std::string port = over_tcp ? "" : fmt::format(", MASTER_PORT={}", v.master_port);
+  throw Error(e.code(), fmt::format("{}{}: {}", v.master_said, port, e.what()), e.rank());
+}
+
+/// Says in a Timeout what was assumed about the hosts.
+Exchange doubting(Exchange exchange, const std::string& master_said) {
+  exchange.all_gather = [gather = std::move(exchange.all_gather), master_said](const Bytes& mine) {
+    try {
+      return gather(mine);
+    } catch (const Error& e) {
+      if (e.code() != Code::Timeout) throw;
+      throw Error(
+          e.code(),
+          fmt::format("{}; nothing says how many hosts there are, and {} is an address of this one, so ranks were "
+                      "expected here alone: ranks of several hosts need SINEW_SECRET_FILE",
+                      e.what(), master_said),
+          e.rank());
+    }
+  };
+  return exchange;
+}
+
+/// Ends the offer when all ranks have come.
+Exchange ending(std::shared_ptr<SecretOffer> offer, Exchange exchange) {
+  exchange.all_gather = [gather = std::move(exchange.all_gather), offer = std::move(offer)](const Bytes& mine) {
+    auto all = gather(mine);
+    offer->end();
+    return all;
+  };
+  return exchange;
+}
+
+/// MUNGE, or null and why it cannot be used.
+std::pair<std::shared_ptr<const Munge>, std::string> munge_or_reason() {
+  try {
+    return {std::make_shared<const Munge>(), ""};
+  } catch (const Error& e) {
+    if (e.code() != Code::Unavailable) throw;
+    return {nullptr, e.what()};
+  }
+}
+
+/// Fills `way`, or returns what the launcher's protocol has made.
+std::optional<Launch> find_way(Way& way, const std::string& name, const LaunchVariables& v, int world,
+                               const Config& config) {
+  const SocketAddress place = world > 0 ? user_socket(fmt::format("{}.{}", name, world)) : user_socket(name);
+  if (!config.secret_file.empty()) way.bootstrap.secret = secret_from_file(config.secret_file);
+  const bool has_secret = !way.bootstrap.secret.empty();
+  if (is_on_one_host(v, has_secret)) {
+    stay_on_host(way, place, v, config);
+    return std::nullopt;
+  }
+  if (!has_secret) {
+    if (auto launch = launch_through_protocol(v, world, config)) return launch;
+  }
+  const MasterHost master = find_master(v);
+  if (has_secret) {
+    go_over_tcp(way, master, name, v, nullptr, config);
+    return std::nullopt;
+  }
+  const auto [munge, why_no_munge] = munge_or_reason();
+  way.is_assumed_on_one_host = !munge && v.spread.empty() && master.is_here;
+  if (way.is_assumed_on_one_host) {
+    stay_on_host(way, place, v, config);
+  } else if (munge) {
+    go_over_tcp(way, master, name, v, munge, config);
+  } else {
+    ask_for_secret_file(v, why_no_munge);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -120,31 +306,22 @@ SocketAddress bootstrap_address(std::uint16_t master_port, const std::string& jo
   return user_socket(bootstrap_name(master_port, job));
 }
 
-Launch launch_from_master(const LaunchVariables& v, const Config& config) {
-  const int world = next_world();
-  Bootstrap bootstrap{v.rank, v.ranks, {}, {}, fmt::format("world {}", world)};
-  std::shared_ptr<HostedStore> hosted;
+Launch launch_from_master(const LaunchVariables& v, int world, const Config& config) {
   const std::string name = bootstrap_name(v.master_port, v.job);
-  if (const SocketAddress place = user_socket(name); launcher_serves(place, v, config.timeout)) {
-    bootstrap.addresses = {place};
-  } else {
-    if (!config.secret_file.empty()) bootstrap.secret = secret_from_file(config.secret_file);
-    const Whereabouts where = locate(v, !bootstrap.secret.empty());
-    const SocketAddress of_world = where.one_host && world > 0 ? user_socket(fmt::format("{}.{}", name, world)) : place;
-    if (v.rank == 0 && where.one_host) {
-      hosted =
-          std::make_shared<HostedStore>(v.ranks, bootstrap.secret.empty() ? random_secret() : bootstrap.secret, config);
-      hosted->listen(take_place(of_world, v));
-    } else if (v.rank == 0) {
-      hosted = hosted_at(of_world, v, where.master.front().port(), bootstrap.secret, config);
+  Way way{.bootstrap = {v.rank, v.ranks, {}, {}, fmt::format("world {}", world)}};
+  Joined joined;
+  try {
+    if (launcher_serves(user_socket(name), v, config.timeout)) {
+      way.bootstrap.addresses = {user_socket(name)};
+    } else if (auto launch = find_way(way, name, v, world, config)) {
+      return std::move(*launch);
     }
-    if (where.one_host || where.master_is_here) bootstrap.addresses.push_back(of_world);
-    if (!where.one_host && v.rank != 0) {
-      bootstrap.addresses.insert(bootstrap.addresses.end(), where.master.begin(), where.master.end());
-    }
-    if (v.rank == 0) bootstrap.addresses = {of_world};
+    joined = join(way.bootstrap, std::move(way.hosted), config);
+  } catch (const Error& e) {
+    explain(e, v, way.is_over_tcp);
   }
-  Joined joined = join_master(v, bootstrap, std::move(hosted), config);
+  if (way.is_assumed_on_one_host) joined.exchange = doubting(std::move(joined.exchange), v.master_said);
+  if (way.offer) joined.exchange = ending(std::move(way.offer), std::move(joined.exchange));
   return {v.kind, std::move(joined.exchange), joined.store->secret(), name, v.local_rank, v.local_ranks, joined.store};
 }
 

@@ -19,13 +19,8 @@ void require_member_secret(const Bytes& secret) {
                 fmt::format("the secret of members has {} bytes, expected at least {}", secret.size(), kLeastBytes));
 }
 
-/// The number of the store at its port: FNV-1a of the World's name. Its highest bit is set, so that it is none of the
-/// stores of jobs.
-std::uint64_t store_number(const std::string& name) {
-  std::uint64_t hash = 0xCBF29CE484222325ULL;
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-  return hash | std::uint64_t{1} << 63;
-}
+/// The number of the store at its port. Its highest bit is set, so that it is none of the stores of jobs.
+std::uint64_t number_of_members(const std::string& name) { return store_number(name) | std::uint64_t{1} << 63; }
 
 std::vector<SocketAddress> addresses_of(const std::string& store) {
   const std::size_t colon = store.rfind(':');
@@ -47,7 +42,7 @@ MemberStore::MemberStore(const std::string& name, int members, const Bytes& secr
                          const Config& config) {
   require_member_secret(secret);
   store_ = std::make_unique<HostedStore>(members, secret, config);
-  port_ = store_->serve(store_number(name), port);
+  port_ = store_->serve(number_of_members(name), port);
 }
 MemberStore::~MemberStore() = default;
 
@@ -63,7 +58,7 @@ Exchange exchange_of_members(const Members& members, const Config& config) {
                       .addresses = addresses_of(members.store),
                       .secret = members.secret,
                       .group = members.name,
-                      .store = store_number(members.name)};
+                      .store = number_of_members(members.name)};
   return join(bootstrap, nullptr, config).exchange;
 }
 

@@ -1,6 +1,8 @@
 #include <dlfcn.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
 
@@ -71,6 +73,17 @@ Pmi1Client& client(const LaunchVariables& v, Deadline deadline) {
   return *l.client;
 }
 
+/// Returns what recv() says of a byte that stays where it is: 0 if the launcher has closed the line, else 1, or -1 and
+/// errno.
+ssize_t look_at_line(int descriptor) {
+  char byte = 0;
+  return ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+}
+
+/// The descriptor is a socket that somebody holds at the other end. It may be none of the launcher's where a program
+/// between has closed the descriptors that it did not know.
+bool is_line(int descriptor) { return look_at_line(descriptor) > 0 || errno == EAGAIN || errno == EWOULDBLOCK; }
+
 std::string key_of(int world, std::size_t part) { return fmt::format("sinew-{}-{}", world, part); }
 
 void put_record(Pmi1Client& pmi, int world, const BootstrapRecord& record, Deadline deadline) {
@@ -90,17 +103,23 @@ BootstrapRecord get_record(Pmi1Client& pmi, int world, Deadline deadline) {
 
 }  // namespace
 
-Launch launch_from_pmi1(const LaunchVariables& told, const Config& config) {
+bool pmi1_is_over(const LaunchVariables& v) {
   const ProcessLock lock(OfProcess::Pmi1Line);
+  return v.kind == LaunchKind::Pmi1 && v.pmi_descriptor >= 0 && !line().client && look_at_line(v.pmi_descriptor) == 0;
+}
+
+std::optional<Launch> launch_from_pmi1(const LaunchVariables& told, int world, const Config& config) {
+  const ProcessLock lock(OfProcess::Pmi1Line);
+  if (told.kind != LaunchKind::Pmi1 && !line().client && !is_line(told.pmi_descriptor)) return std::nullopt;
   const Deadline deadline = Deadline::after(config.timeout);
   Pmi1Client& pmi = client(told, deadline);
   LaunchVariables v = told;
   if (v.ranks == 0) {
     v.rank = pmi.rank();
     v.ranks = pmi.ranks();
-    if (v.ranks == 1) return {LaunchKind::Pmi1, exchange_alone(), random_secret(), pmi.key_space(), 0, 1, nullptr};
+    if (v.ranks == 1)
+      return Launch{LaunchKind::Pmi1, exchange_alone(), random_secret(), pmi.key_space(), 0, 1, nullptr};
   }
-  const int world = next_world();
   const SocketAddress place = user_socket(fmt::format("{}.{}", pmi.key_space(), world));
   const bool several_hosts = v.local_ranks != v.ranks;
   // Whoever reaches PMI_PORT may read what is put there: a record that goes that way holds no secret.
@@ -127,13 +146,9 @@ Launch launch_from_pmi1(const LaunchVariables& told, const Config& config) {
     if (public_record) bootstrap.secret = secret_from_file(config.secret_file);
   }
   Joined joined = join(bootstrap, std::move(hosting.store), config);
-  return {LaunchKind::Pmi1,
-          std::move(joined.exchange),
-          joined.store->secret(),
-          pmi.key_space(),
-          v.local_rank,
-          v.local_ranks,
-          joined.store};
+  return Launch{
+      v.kind,      std::move(joined.exchange), joined.store->secret(), pmi.key_space(), v.local_rank, v.local_ranks,
+      joined.store};
 }
 
 }  // namespace sinew

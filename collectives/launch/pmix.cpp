@@ -8,12 +8,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <pmix.h>
 
 #include <sinew/collectives/launch/bootstrap_record.hpp>
+#include <sinew/collectives/launch/lookup.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
@@ -24,7 +28,7 @@ namespace {
 
 constexpr const char* kLibrary = "libpmix.so.2";
 
-/// What is used of libpmix, looked up when it is needed: a process that no PMIx server started never loads it.
+/// The functions of libpmix that are used here. Only processes that a PMIx server has started load the library.
 struct Library {
   decltype(&PMIx_Init) init;
   decltype(&PMIx_Finalize) finalize;
@@ -35,13 +39,7 @@ struct Library {
   decltype(&PMIx_Error_string) error_string;
 
   Library() {
-    // Global, because libpmix's own plug-ins look their symbols up in it.
-    void* handle = ::dlopen(kLibrary, RTLD_NOW | RTLD_GLOBAL);
-    if (handle == nullptr) {
-      throw Error(Code::Unavailable,
-                  fmt::format("PMIX_RANK is set, but {} cannot be loaded: {}; on Debian: apt-get install libpmix2",
-                              kLibrary, ::dlerror()));
-    }
+    void* handle = load();
     find(handle, "PMIx_Init", init);
     find(handle, "PMIx_Finalize", finalize);
     find(handle, "PMIx_Put", put);
@@ -57,6 +55,28 @@ struct Library {
   }
 
  private:
+  /// A launcher's own library speaks its server's version of the protocol, so it comes before the system's: PRRTE tells
+  /// where it is. Two libraries in one process would be two clients, so the one that MPI has loaded comes first.
+  static void* load() {
+    constexpr int kGlobal = RTLD_NOW | RTLD_GLOBAL;  // libpmix's own plug-ins look their symbols up in it
+    if (void* loaded = ::dlopen(kLibrary, kGlobal | RTLD_NOLOAD)) return loaded;
+    std::vector<std::string> names;
+    const std::string prefix = process_environment()("PMIX_PREFIX").value_or("");
+    for (const char* folder : {"lib", "lib64", "lib/openmpi"}) {
+      const std::string name = fmt::format("{}/{}/{}", prefix, folder, kLibrary);
+      if (!prefix.empty() && ::access(name.c_str(), F_OK) == 0) names.push_back(name);
+    }
+    names.emplace_back(kLibrary);
+    std::string why;
+    for (const std::string& name : names) {
+      if (void* handle = ::dlopen(name.c_str(), kGlobal)) return handle;
+      why += fmt::format("{}{}", why.empty() ? "" : "; ", ::dlerror());
+    }
+    throw Error(Code::Unavailable,
+                fmt::format("PMIX_RANK is set, but {} cannot be loaded{}: {}; on Debian: apt-get install libpmix2",
+                            kLibrary, prefix.empty() ? "" : ", from PMIX_PREFIX=" + prefix + " neither", why));
+  }
+
   template <class F>
   static void find(void* handle, const char* name, F& function) {
     function = reinterpret_cast<F>(::dlsym(handle, name));
@@ -135,13 +155,22 @@ void take_answer(pmix_status_t status, pmix_value_t* value, void* data) {
   q.answered.notify_all();
 }
 
+/// FromCache: the server may answer with what it has from an earlier question.
+enum class Ask : std::uint8_t { FromCache, Anew };
+
 /// One question to the server; nullopt if it has no such thing (yet).
-std::optional<Bytes> ask_about_rank_0(const Session& s, const std::string& key, Deadline deadline) {
+std::optional<Bytes> ask_about_rank_0(const Session& s, const std::string& key, Ask how, Deadline deadline) {
   pmix_proc_t root = s.self;
   root.rank = 0;
   const auto question = std::make_shared<PmixQuestion>();
   auto held = std::make_unique<std::shared_ptr<PmixQuestion>>(question);
-  const pmix_status_t asked = s.library->get_nb(&root, key.c_str(), nullptr, 0, &take_answer, held.get());
+  pmix_info_t anew{};
+  std::strncpy(anew.key, PMIX_GET_REFRESH_CACHE, PMIX_MAX_KEYLEN);
+  anew.value.type = PMIX_BOOL;
+  anew.value.data.flag = true;
+  const std::size_t directives = how == Ask::Anew ? 1 : 0;
+  const pmix_status_t asked =
+      s.library->get_nb(&root, key.c_str(), directives > 0 ? &anew : nullptr, directives, &take_answer, held.get());
   if (asked == PMIX_ERR_NOT_FOUND) return std::nullopt;
   s.library->require(asked, "asking for rank 0's store");
   [[maybe_unused]] const auto* with_callback = held.release();
@@ -159,7 +188,7 @@ std::optional<Bytes> ask_about_rank_0(const Session& s, const std::string& key, 
 Bytes get_of_rank_0(const Session& s, const std::string& key, Deadline deadline) {
   auto pause = std::chrono::milliseconds(1);
   for (;;) {
-    if (const auto record = ask_about_rank_0(s, key, deadline)) return *record;
+    if (const auto record = ask_about_rank_0(s, key, Ask::FromCache, deadline)) return *record;
     if (deadline.passed()) {
       throw Error(Code::Timeout,
                   fmt::format("PMIx job {}: rank 0 did not say where its store is before the deadline", s.self.nspace),
@@ -170,31 +199,114 @@ Bytes get_of_rank_0(const Session& s, const std::string& key, Deadline deadline)
   }
 }
 
+/// Looks for a newer record than the one that led nowhere.
+class NewerRecord {
+ public:
+  NewerRecord(const Session& session, std::string key, Bytes known)
+      : session_(session), key_(std::move(key)), known_(std::move(known)) {}
+
+  /// Asks the server, though not more often than it should be asked. Returns true if it has another record.
+  bool is_there() {
+    if (Clock::now() < next_) return false;
+    next_ = Clock::now() + pause_;
+    pause_ = std::min<Duration>(pause_ * 2, kLongestPause);
+    auto record = ask_about_rank_0(session_, key_, Ask::Anew, Deadline::after(kPatience));
+    if (!record || *record == known_) return false;
+    newer_ = std::move(record);
+    return true;
+  }
+  /// As is_there(), until the deadline.
+  bool comes_before(Deadline deadline) {
+    while (!newer_ && !is_there() && !deadline.passed()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return newer_.has_value();
+  }
+  const std::optional<Bytes>& get() const noexcept { return newer_; }
+
+ private:
+  static constexpr Duration kLongestPause = std::chrono::milliseconds(500);
+  static constexpr Duration kPatience = std::chrono::seconds(1);
+
+  const Session& session_;
+  const std::string key_;
+  const Bytes known_;
+  std::optional<Bytes> newer_;
+  Duration pause_ = std::chrono::milliseconds(50);
+  Clock::time_point next_{};
+};
+
+/// Joins the store that rank 0's record names. The record may be of an earlier program of these tasks. Nobody is at its
+/// place then, or somebody who refuses this rank.
+Joined join_by_record(const Session& s, const std::string& key, Bootstrap bootstrap, const Config& config) {
+  constexpr auto kDoubt = std::chrono::seconds(2);  // a refusal may also be meant for this rank
+  Bytes record = get_of_rank_0(s, key, Deadline::after(config.timeout));
+  for (;;) {
+    NewerRecord newer(s, key, record);
+    bootstrap.may_come = [&newer] { return !newer.is_there(); };
+    try {
+      const BootstrapRecord said = BootstrapRecord::decode(record);
+      if (said.unix_address.empty()) {
+        throw Error(Code::Unavailable, "PMIx's task 0 is not RANK 0, so that PMIx does not carry the job's secret");
+      }
+      follow(said, bootstrap);
+      return join(bootstrap, nullptr, config);
+    } catch (const Error& e) {
+      const bool is_refused = e.code() == Code::Mismatch || e.code() == Code::Unavailable;
+      if (!newer.get() && !(is_refused && newer.comes_before(Deadline::after(kDoubt)))) throw;
+      record = *newer.get();
+    }
+  }
+}
+
+[[noreturn]] void refuse_ranks(const LaunchVariables& v, const Session& s) {
+  throw Error(
+      Code::Unavailable,
+      fmt::format("PMIX_RANK={} has RANK={}: PMIx carries the job's secret only from task 0 as rank 0; give task "
+                  "0 the RANK 0, or set SINEW_SECRET_FILE to a file with the same random bytes on every host",
+                  s.self.rank, v.rank));
+}
+
 }  // namespace
 
-Launch launch_from_pmix(const Config& config) {
+std::optional<Launch> launch_from_pmix(const LaunchVariables& v, int world, const Config& config) {
   Session& s = session();
   const ProcessLock lock(OfProcess::PmixSession);
-  open(s);
+  const bool is_beneath = v.kind != LaunchKind::Pmix;  // of ranks that somebody else has numbered
+  try {
+    open(s);
+  } catch (const Error&) {
+    if (is_beneath) return std::nullopt;
+    throw;
+  }
   const auto ranks = job_number(s, PMIX_JOB_SIZE, false);
+  if (is_beneath && ranks != v.ranks) return std::nullopt;
   if (!ranks) throw Error(Code::Unavailable, "PMIx: the launcher's server does not say how many ranks the job has");
-  const int world = next_world();
   const int local_ranks = job_number(s, PMIX_LOCAL_SIZE, false).value_or(-1);
-  const int local_rank = job_number(s, PMIX_LOCAL_RANK, true).value_or(-1);
-  Bootstrap bootstrap{static_cast<int>(s.self.rank), *ranks, {}, {}, fmt::format("world {}", world)};
+  const int local_rank = is_beneath ? v.local_rank : job_number(s, PMIX_LOCAL_RANK, true).value_or(-1);
+  Bootstrap bootstrap{
+      is_beneath ? v.rank : static_cast<int>(s.self.rank), *ranks, {}, {}, fmt::format("world {}", world)};
   const std::string key = fmt::format("sinew.{}", world);
-  Hosting hosting;
-  if (bootstrap.rank == 0) {
+  Joined joined;
+  if (s.self.rank == 0) {
+    if (bootstrap.rank != 0) {
+      put(s, key, BootstrapRecord{}.encode());  // the other tasks ask for this one
+      refuse_ranks(v, s);
+    }
     const SocketAddress place = user_socket(fmt::format("{}-{:016x}", s.self.nspace, random_id()));
-    hosting = host_bootstrap(place, bootstrap.ranks, local_ranks != bootstrap.ranks, config);
+    Hosting hosting = host_bootstrap(place, bootstrap.ranks, local_ranks != bootstrap.ranks, config);
     put(s, key, hosting.record.encode());
     bootstrap.addresses = {place};
+    joined = join(bootstrap, std::move(hosting.store), config);
   } else {
-    follow(BootstrapRecord::decode(get_of_rank_0(s, key, Deadline::after(config.timeout))), bootstrap);
+    if (bootstrap.rank == 0) refuse_ranks(v, s);
+    joined = join_by_record(s, key, std::move(bootstrap), config);
   }
-  Joined joined = join(bootstrap, std::move(hosting.store), config);
-  return {LaunchKind::Pmix, std::move(joined.exchange), joined.store->secret(), s.self.nspace, local_rank, local_ranks,
-          joined.store};
+  return Launch{v.kind,
+                std::move(joined.exchange),
+                joined.store->secret(),
+                s.self.nspace,
+                local_rank,
+                is_beneath ? v.local_ranks : local_ranks,
+                joined.store};
 }
 
 }  // namespace sinew

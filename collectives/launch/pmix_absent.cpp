@@ -4,7 +4,8 @@
 // Compiled instead of pmix.cpp where the build found no PMIx.
 namespace sinew {
 
-Launch launch_from_pmix(const Config&) {
+std::optional<Launch> launch_from_pmix(const LaunchVariables& v, int, const Config&) {
+  if (v.kind != LaunchKind::Pmix) return std::nullopt;
   throw Error(
       Code::Unavailable,
       "PMIX_RANK is set, but this sinew was built without PMIx (libpmix-dev); start the ranks with sinew-run, or "

@@ -75,6 +75,57 @@ std::uint16_t read_port(const Lookup& lookup, std::uint16_t otherwise) {
   return static_cast<std::uint16_t>(variable_number(lookup, "MASTER_PORT", 1, 65535).value_or(otherwise));
 }
 
+std::string spread_of(const SlurmStep& step) {
+  return fmt::format("srun has started {} of SLURM_STEP_NUM_TASKS={} here", step.local_tasks, step.tasks);
+}
+
+std::string spread_of(const LauncherPromise& p) {
+  if (p.local_ranks > 0) return fmt::format("{}={} of {}", p.names.local_ranks, p.local_ranks, p.said);
+  return p.hosts > 0 ? fmt::format("{}={}", p.names.hosts, p.hosts) : "";
+}
+
+constexpr std::string_view kSrunCure = "start them with srun --mpi=pmix or srun --mpi=pmi2";
+
+/// Reads other variables, or nothing where they contradict each other: RANK and its companions count.
+template <class Read>
+auto if_it_can_be_read(Read read) -> decltype(read()) {
+  try {
+    return read();
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// The launcher in whose job somebody has set RANK and its companions knows where its ranks are, and its protocol may
+/// carry the secret. That holds if it has started WORLD_SIZE ranks itself: not those of torchrun, which are none of the
+/// launcher's.
+void ask_launcher_beneath(const Lookup& lookup, LaunchVariables& v) {
+  if (lookup("TORCHELASTIC_RUN_ID")) return;
+  const auto step = if_it_can_be_read([&] { return slurm_step(lookup); });
+  const auto promise = if_it_can_be_read([&] { return launcher_promise(lookup); });
+  const auto pmi_ranks = if_it_can_be_read([&] { return variable_number(lookup, "PMI_SIZE", 1); });
+  const int ranks = promise && promise->ranks > 0 ? promise->ranks : step ? step->tasks : pmi_ranks.value_or(v.ranks);
+  if (ranks != v.ranks) return;
+  if (lookup("PMIX_RANK") && lookup("PMIX_NAMESPACE")) {
+    v.protocol = LaunchKind::Pmix;
+  } else if (const auto line = if_it_can_be_read([&] { return variable_number(lookup, "PMI_FD", 0); });
+             line && pmi_ranks) {
+    v.protocol = LaunchKind::Pmi1;
+    v.pmi_descriptor = *line;
+  }
+  if (v.local_ranks > 0) return;
+  if (promise) {
+    v.spread = spread_of(*promise);
+    v.hosts = promise->is_on_one_host() ? 1 : promise->hosts;
+    v.cure = promise->names.cure;
+  } else if (step) {
+    v.spread = spread_of(*step);
+    v.hosts = step->local_tasks == step->tasks ? 1 : -1;
+    v.cure = kSrunCure;
+  }
+  v.several_hosts = !v.spread.empty() && v.hosts != 1;
+}
+
 LaunchVariables read_master(const Lookup& lookup) {
   LaunchVariables v;
   v.rank = *variable_number(lookup, "RANK", 0);
@@ -90,6 +141,7 @@ LaunchVariables read_master(const Lookup& lookup) {
   }
   read_local(lookup, v, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (v.local_ranks > 0) v.spread = fmt::format("LOCAL_WORLD_SIZE={} of {}", v.local_ranks, v.promise);
+  ask_launcher_beneath(lookup, v);
   return v;
 }
 
@@ -157,8 +209,9 @@ LaunchVariables read_slurm(const Lookup& lookup, const SlurmStep& step) {
   v.local_ranks = step.local_tasks;
   v.job = step.name;
   v.promise = fmt::format("SLURM_STEP_NUM_TASKS={}", v.ranks);
-  v.spread = fmt::format("srun has started {} of {} here", v.local_ranks, v.promise);
-  v.cure = "start them with srun --mpi=pmix or srun --mpi=pmi2";
+  v.spread = spread_of(step);
+  v.several_hosts = step.local_tasks != step.tasks;
+  v.cure = kSrunCure;
   if (const auto address = lookup("MASTER_ADDR")) {
     read_master_host(v, *address);
   } else {
@@ -169,7 +222,7 @@ LaunchVariables read_slurm(const Lookup& lookup, const SlurmStep& step) {
   return v;
 }
 
-/// What a person needs to know who has started ranks that cannot find each other.
+/// Says all that a person needs to know who has started ranks that cannot find each other.
 [[noreturn]] void refuse_promise(const LauncherPromise& p, const std::string& why) {
   const std::string place = p.rank < 0 && p.ranks < 0 ? fmt::format("rank {} of its host", p.local_rank)
                             : p.rank < 0              ? fmt::format("one of {} ranks", p.ranks)
@@ -197,8 +250,8 @@ LaunchVariables read_promise(const Lookup& lookup, const LauncherPromise& p) {
   v.job = p.job;
   v.promise = p.said;
   v.cure = p.names.cure;
-  if (p.hosts > 0) v.spread = fmt::format("{}={}", p.names.hosts, p.hosts);
-  if (p.local_ranks > 0) v.spread = fmt::format("{}={} of {}", p.names.local_ranks, p.local_ranks, p.said);
+  v.spread = spread_of(p);
+  v.several_hosts = !v.spread.empty() && !p.is_on_one_host();
   const auto address = lookup("MASTER_ADDR");
   if (address && lookup("MASTER_PORT")) {
     read_master_host(v, *address);

@@ -19,7 +19,8 @@ struct LaunchVariables {
   int hosts = -1;       ///< that have ranks; -1: not said
   std::string promise;  ///< the variable that says how many ranks there are, such as "WORLD_SIZE=4"; empty: none does
   std::string spread;   ///< what the launcher says about the hosts of the ranks, for messages; empty: nothing
-  std::string cure;     ///< how this launcher could bring ranks of several hosts together, for messages; or empty
+  bool several_hosts = false;  ///< the launcher says so; LOCAL_WORLD_SIZE does not: an agent may count its ranks only
+  std::string cure;         ///< how this launcher could bring ranks of several hosts together, for messages; or empty
   std::string master_host;  ///< an address without brackets, or a name; empty: ranks of one host need none
   std::string master_said;  ///< the variable that names the master's host, such as "MASTER_ADDR=[::1]"
   std::uint16_t master_port = 0;
@@ -28,6 +29,8 @@ struct LaunchVariables {
   int pmi_descriptor = -1;  ///< Pmi1: PMI_FD, or -1 where the server listens at pmi_port
   std::string pmi_port;     ///< Pmi1: PMI_PORT
   int pmi_id = -1;          ///< Pmi1: PMI_ID, by which the server at pmi_port knows this process
+  /// Variables: the protocol of the launcher beneath, Pmix or Pmi1, if that launcher may have started these ranks.
+  LaunchKind protocol = LaunchKind::Alone;
 };
 
 /// Which launcher has started this process; Alone where SINEW_ALONE=1. RANK and its companions come first, because the

@@ -1,8 +1,10 @@
 // Ranks that meet by RANK and its companions, or by srun's variables.
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,7 +15,10 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_server.hpp>
+#include <sinew/core/system/host_name.hpp>
+#include <support/scratch_folder.hpp>
 
 #include "probed_launch.hpp"
 
@@ -49,6 +54,7 @@ TEST(Launch, Srun_MeetsOverTcpWithASecret_AndAsksForOneWithout) {
   for (int r = 0; r < 3; ++r) {
     environments.push_back(srun(r, {2, 1}, job, with_secret));
     without.push_back(srun(r, {2, 1}, job, more));
+    without.back().emplace_back(kNoMunge);
   }
   std::string out;
   for (const Outcome& o : probe_each(environments)) {
@@ -171,23 +177,171 @@ TEST(Launch, JobNames_SeparateJobsOfOnePort) {
   for (const Outcome& o : outcomes) EXPECT_EQ(o.exit_code, 0) << o.out;
 }
 
-TEST(Launch, PortInUse_IsSaid) {
+/// The variables of ranks that meet over TCP on this host.
+std::vector<Strings> over_tcp(int ranks, int port, const Strings& more) {
+  std::vector<Strings> environments;
+  for (int r = 0; r < ranks; ++r) {
+    environments.push_back(master(r, ranks, port, {"LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"}));
+    environments.back().insert(environments.back().end(), more.begin(), more.end());
+  }
+  return environments;
+}
+
+/// Silent listeners at so many ports that follow each other.
+std::vector<Listener> occupy_ports(int count) {
+  for (;;) {
+    std::vector<Listener> all;
+    const auto first = static_cast<std::uint16_t>(some_port());
+    try {
+      for (int i = 0; i < count; ++i) {
+        all.push_back(listen_everywhere(static_cast<std::uint16_t>(first + i), std::nullopt));
+      }
+      return all;
+    } catch (const Error&) {  // one of them is taken: others
+    }
+  }
+}
+
+TEST(Launch, PortInUse_MakesRanksMeetAtAFollowingOne) {
   const SecretFile file("sixteen bytes or more");
-  const Listener occupant = listen_everywhere(0, std::nullopt);
-  const auto outcomes =
-      probe_each({master(0, 2, occupant.address.port(), {"LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1", file.variable()})});
+  for (const int taken : {1, 3}) {
+    const std::vector<Listener> occupants = occupy_ports(taken);
+    const auto start = std::chrono::steady_clock::now();
+    std::string out;
+    for (const Outcome& o : probe_each(over_tcp(3, occupants.front().address.port(), {file.variable()}), {"2"})) {
+      EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+      out += o.out;
+    }
+    expect_all_met(out, 3, 2, "RANK");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "of a deadline of 60 s";
+  }
+}
+
+TEST(Launch, PortsInUse_AreSaid) {
+  const SecretFile file("sixteen bytes or more");
+  const std::vector<Listener> occupants = occupy_ports(4);
+  const int port = occupants.front().address.port();
+  const auto outcomes = probe_each(over_tcp(1, port, {file.variable(), "WORLD_SIZE=2"}));
   EXPECT_EQ(outcomes[0].exit_code, kProbeError);
-  EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr(fmt::format("port {}", occupant.address.port())), HasSubstr("in use")));
+  EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr(fmt::format("none of the ports {} to {}", port, port + 3)),
+                                     HasSubstr("in use"), HasSubstr("choose another MASTER_PORT")));
+}
+
+TEST(Launch, JobsOfOnePort_AreApart_WhereTheirSecretsOrNamesDiffer) {
+  const SecretFile one("the secret of the first job"), two("the secret of the second job");
+  for (const SecretFile* second : {&two, &one}) {
+    const int port = some_port();
+    std::vector<Strings> environments = over_tcp(2, port, {one.variable(), "SINEW_JOB=a"});
+    for (Strings& more : over_tcp(3, port, {second->variable(), "SINEW_JOB=b"}))
+      environments.push_back(std::move(more));
+    const auto outcomes = probe_each(environments);
+    std::string a, b;
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      EXPECT_EQ(outcomes[i].exit_code, 0) << outcomes[i].out << outcomes[i].err;
+      (i < 2 ? a : b) += outcomes[i].out;
+    }
+    expect_all_met(a, 2, 1, "RANK");
+    expect_all_met(b, 3, 1, "RANK");
+  }
+}
+
+TEST(Launch, JobsOfOnePort_WithOtherSecrets_DoNotMix) {
+  const SecretFile mine("the secret of this job");
+  const int port = some_port();
+  StoreServerThread other(StoreServerOptions{.secret = random_secret()});
+  other.listen(listen_on(bootstrap_address(static_cast<std::uint16_t>(port), "")));
+  const auto outcomes = probe_each({over_tcp(2, port, {mine.variable(), "SINEW_TIMEOUT=1s"})[1]});
+  EXPECT_EQ(outcomes[0].exit_code, kProbeError);
+  EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr("Mismatch"), HasSubstr(fmt::format("process {} serves", ::getpid())),
+                                     HasSubstr("with another secret"), HasSubstr("choose another MASTER_PORT")));
 }
 
 TEST(Launch, SeveralHosts_NeedASecret) {
-  const auto remote = probe_each({master(1, 2, some_port(), {"MASTER_ADDR=203.0.113.7"})});
-  EXPECT_EQ(remote[0].exit_code, kProbeError);
-  EXPECT_THAT(remote[0].out,
-              AllOf(HasSubstr("Unavailable"), HasSubstr("MASTER_ADDR=203.0.113.7"), HasSubstr("SINEW_SECRET_FILE")));
-  const auto half = probe_each({master(0, 2, some_port(), {"LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"})});
-  EXPECT_EQ(half[0].exit_code, kProbeError);
-  EXPECT_THAT(half[0].out, AllOf(HasSubstr("LOCAL_WORLD_SIZE=1 of WORLD_SIZE=2"), HasSubstr("SINEW_SECRET_FILE")));
+  for (const Strings& more : {Strings{}, Strings{"LOCAL_RANK=0", "LOCAL_WORLD_SIZE=1"}}) {
+    Strings variables = master(1, 2, some_port(), {"MASTER_ADDR=203.0.113.7", kNoMunge});
+    variables.insert(variables.end(), more.begin(), more.end());
+    const auto outcomes = probe_each({variables});
+    EXPECT_EQ(outcomes[0].exit_code, kProbeError);
+    EXPECT_THAT(outcomes[0].out,
+                AllOf(HasSubstr("Unavailable"), HasSubstr("SINEW_SECRET_FILE"), HasSubstr("MUNGE: sealing a secret"),
+                      HasSubstr(more.empty() ? "MASTER_ADDR=203.0.113.7" : "LOCAL_WORLD_SIZE=1 of WORLD_SIZE=2")));
+  }
+}
+
+TEST(Launch, LoopbackMaster_IsOneHost_WhateverAnAgentCounts) {
+  for (const char* address : {"127.0.0.1", "localhost", "::1"}) {
+    const int port = some_port();
+    std::vector<Strings> environments;
+    for (int r = 0; r < 4; ++r) {
+      environments.push_back(master(r, 4, port,
+                                    {std::string("MASTER_ADDR=") + address, fmt::format("LOCAL_RANK={}", r % 2),
+                                     "LOCAL_WORLD_SIZE=2", kNoMunge}));
+    }
+    std::string out;
+    for (const Outcome& o : probe_each(environments)) {
+      EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+      out += o.out;
+    }
+    expect_all_met(out, 4, 1, "RANK");
+  }
+}
+
+/// Ranks that somebody has numbered by srun's variables, as scripts do.
+Strings numbered_by_srun(int rank, const std::vector<int>& nodes, int job, const Strings& more) {
+  int tasks = 0;
+  for (const int n : nodes) tasks += n;
+  Strings all = srun(rank, nodes, job);
+  for (Strings part : {master(rank, tasks, job), Strings{kNoMunge}, more}) {
+    for (std::string& v : part) all.push_back(std::move(v));
+  }
+  return all;
+}
+
+TEST(Launch, RanksNumberedByHand_LearnFromSrunThatTheyAreOnSeveralHosts) {
+  const int job = some_port();
+  std::vector<Strings> several, one;
+  for (int r = 0; r < 4; ++r) {
+    several.push_back(numbered_by_srun(r, {2, 2}, job, {}));
+    one.push_back(numbered_by_srun(r, {4}, job, {"MASTER_ADDR=203.0.113.7"}));
+  }
+  for (const Outcome& o : probe_each(several)) {
+    EXPECT_EQ(o.exit_code, kProbeError) << "no rank waits for ranks that have refused";
+    EXPECT_THAT(o.out, AllOf(HasSubstr("srun has started 2 of SLURM_STEP_NUM_TASKS=4 here"),
+                             HasSubstr("start them with srun --mpi=pmix"), HasSubstr("SINEW_SECRET_FILE")));
+  }
+  std::string out;
+  for (const Outcome& o : probe_each(one)) out += o.out;
+  expect_all_met(out, 4, 1, "RANK");
+}
+
+TEST(Launch, RanksOfNobodyKnowsHowManyHosts_SayWhatTheyTookForGranted) {
+  const int port = some_port();
+  const auto outcomes =
+      probe_each({master(0, 2, port, {"MASTER_ADDR=" + host_name(), "SINEW_TIMEOUT=300ms", kNoMunge})});
+  EXPECT_EQ(outcomes[0].exit_code, kProbeError);
+  EXPECT_THAT(outcomes[0].out, AllOf(HasSubstr("rank 1 of 2 did not come"), HasSubstr("nothing says how many hosts"),
+                                     HasSubstr("SINEW_SECRET_FILE")));
+}
+
+TEST(Launch, Munge_CarriesTheSecretOfRanksOnSeveralHosts) {
+  const ScratchFolder folder;
+  const Strings munge = {kNoMunge, "FAKE_MUNGE_FOLDER=" + folder / ""};
+  const int job = some_port();
+  std::vector<Strings> by_hand;
+  std::vector<Strings> by_srun;
+  for (int r = 0; r < 3; ++r) {
+    by_hand.push_back(numbered_by_srun(r, {2, 1}, job, munge));
+    by_srun.push_back(srun(r, {2, 1}, job, munge));
+    by_srun.back().emplace_back("MASTER_ADDR=127.0.0.1");
+  }
+  for (const auto& [environments, kind] : {std::pair{by_hand, "RANK"}, std::pair{by_srun, "srun"}}) {
+    std::string out;
+    for (const Outcome& o : probe_each(environments, {"2"})) {
+      EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+      out += o.out;
+    }
+    expect_all_met(out, 3, 2, kind);
+  }
 }
 
 TEST(Launch, BadSecretFiles_AreNamed) {

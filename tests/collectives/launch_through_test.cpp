@@ -1,6 +1,7 @@
 // Ranks that meet through launchers, are refused, or are alone because they ask for it.
 #include <unistd.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/store_server.hpp>
+#include <support/scratch_folder.hpp>
 
 #include "probed_launch.hpp"
 
@@ -128,7 +130,9 @@ TEST(LaunchThrough, Mpich_MayBeInitialisedEarlierOrLater) {
 
 /// Four ranks in two network namespaces; ends with 77 where there are none.
 Outcome on_two_hosts(const std::string& job) {
-  return run_program({TWO_HOSTS, job, EXCHANGE_PROBE, SINEW_RUN}, {"ASAN_OPTIONS=detect_leaks=0"});
+  const ScratchFolder key;  // of MUNGE, for the jobs that have nothing else
+  return run_program({TWO_HOSTS, job, EXCHANGE_PROBE, SINEW_RUN},
+                     {"ASAN_OPTIONS=detect_leaks=0", kNoMunge, "FAKE_MUNGE_FOLDER=" + key / ""});
 }
 
 class TwoHostsBy : public testing::TestWithParam<std::string> {
@@ -141,7 +145,9 @@ class TwoHostsBy : public testing::TestWithParam<std::string> {
     if (!is_there(program.c_str())) GTEST_SKIP() << program << " is not installed";
   }
 };
-INSTANTIATE_TEST_SUITE_P(Each, TwoHostsBy, testing::Values("variables", "sinew_run", "openmpi", "mpich", "mpich_port"),
+INSTANTIATE_TEST_SUITE_P(Each, TwoHostsBy,
+                         testing::Values("variables", "port_in_use", "munge", "munge_unknown_hosts", "sinew_run",
+                                         "openmpi", "mpich", "mpich_port"),
                          [](const auto& job) { return job.param; });
 
 TEST_P(TwoHostsBy, MeetOverTcp) {
@@ -229,6 +235,36 @@ TEST(LaunchThrough, SecondJobOfOneName_LearnsWhoHasThePlace) {
   server.listen(listen_on(bootstrap_address(0, job)));
   const auto outcomes = probe_each({flux(0, 2, job)});
   EXPECT_THAT(outcomes[0].out, HasSubstr(fmt::format("process {} is rank 0 of job {}", ::getpid(), job)));
+}
+
+/// Runs the probe as the second program of a task: it inherits a line that the launcher has closed after the first.
+Outcome probe_after_pmi(int rank, Strings environment) {
+  constexpr const char* kAfterPmi =
+      "import os, socket, sys\n"
+      "line, launchers = socket.socketpair()\n"
+      "launchers.close()\n"
+      "os.dup2(line.fileno(), 9)\n"
+      "os.execv(sys.argv[1], sys.argv[1:])\n";
+  environment.insert(environment.begin(), {"PMI_FD=9", fmt::format("PMI_RANK={}", rank), "PMI_SIZE=2"});
+  return run_program({"python3", "-c", kAfterPmi, EXCHANGE_PROBE, "2"}, environment);
+}
+
+TEST(LaunchThrough, PmiThatAnEarlierProgramHasEnded_GivesWayToSrunsVariables) {
+  const int job = some_port();
+  auto other = std::async(std::launch::async, [job] { return probe_after_pmi(1, srun(1, {2}, job)); });
+  const Outcome first = probe_after_pmi(0, srun(0, {2}, job)), second = other.get();
+  EXPECT_EQ(first.exit_code, 0) << first.out << first.err;
+  EXPECT_EQ(second.exit_code, 0) << second.out << second.err;
+  expect_all_met(first.out + second.out, 2, 2, "srun");
+}
+
+TEST(LaunchThrough, PmiThatAnEarlierProgramHasEnded_IsSaid) {
+  const Strings beneath_srun = srun(1, {1, 1}, some_port(), {"MASTER_ADDR=203.0.113.7", kNoMunge});
+  for (const Strings& variables : {Strings{}, beneath_srun}) {
+    const Outcome o = probe_after_pmi(1, variables);
+    EXPECT_EQ(o.exit_code, kProbeError);
+    EXPECT_THAT(o.out, HasSubstr("PMI_FD=9: the launcher has closed this line, because an earlier program"));
+  }
 }
 
 TEST(LaunchThrough, PmiServerThatSpeaksSomethingElse_IsUnavailable) {

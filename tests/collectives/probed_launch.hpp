@@ -11,6 +11,9 @@ namespace sinew::test {
 
 using Strings = std::vector<std::string>;
 
+/// For ranks that shall find no MUNGE: the fake without a folder. With FAKE_MUNGE_FOLDER it works.
+constexpr const char* kNoMunge = "LD_LIBRARY_PATH=" FAKES "/munge";
+
 constexpr int kProbeError = 3;  ///< what the probe ends with after an Error
 
 /// A MASTER_PORT for one test, free as this is asked, and below those that the kernel gives to other programs' sockets.

@@ -16,17 +16,47 @@ rank() {
     SINEW_TIMEOUT="$timeout" SINEW_SECRET_FILE="$folder/$4" "$probe" 2
 }
 
+# Without a secret: RANK LOCAL_RANK HOST; MUNGE carries one.
+munged() {
+  on "$3" env RANK="$1" LOCAL_RANK="$2" WORLD_SIZE=4 LOCAL_WORLD_SIZE=2 MASTER_ADDR="$one" MASTER_PORT=29600 \
+    SINEW_TIMEOUT="$timeout" FAKE_MUNGE_HOST="$3" "$probe" 2
+}
+# The same, where nobody says how many hosts there are.
+munged_unknown_hosts() {
+  on "$3" env RANK="$1" LOCAL_RANK="$2" WORLD_SIZE=4 MASTER_ADDR="$one" MASTER_PORT=29600 \
+    SINEW_TIMEOUT="$timeout" FAKE_MUNGE_HOST="$3" "$probe" 2 | sed 's/of -1/of 2/'
+}
+
+# four RANK_COMMAND [SECRET-FILE]
+four() {
+  "$1" 1 1 0 ${2:+"$2"} & first=$!
+  "$1" 2 0 1 ${2:+"$2"} & second=$!
+  "$1" 3 1 1 ${2:+"$2"} & third=$!
+  "$1" 0 0 0 ${2:+"$2"}
+  wait $first
+  wait $second
+  wait $third
+}
+
 case $job in
   variables)
     head -c 32 /dev/urandom >"$folder/secret"
-    rank 1 1 0 secret & first=$!
-    rank 2 0 1 secret & second=$!
-    rank 3 1 1 secret & third=$!
-    rank 0 0 0 secret
-    wait $first
-    wait $second
-    wait $third
+    four rank secret
     ;;
+  port_in_use) # by a program that accepts connections and says nothing, as torch's store may
+    head -c 32 /dev/urandom >"$folder/secret"
+    on 0 python3 -c 'import socket, sys
+silent = socket.create_server(("", 29600))
+print("listening", flush=True)
+sys.stdin.read()' < <(sleep 60) >"$folder/occupant" & occupant=$!
+    while ! grep -qs listening "$folder/occupant"; do sleep 0.05; done
+    timeout=20s
+    four rank secret
+    kill $occupant
+    wait $occupant || true
+    ;;
+  munge) four munged ;;
+  munge_unknown_hosts) four munged_unknown_hosts ;;
   wrong_secret)
     head -c 32 /dev/urandom >"$folder/secret"
     head -c 32 /dev/urandom >"$folder/other"
