@@ -21,6 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 TEST(SinewBench, EndsWithTwoAndOneLine_WhenInputIsBad) {
   const auto complaint = [](const Words& arguments) {
@@ -260,6 +261,16 @@ TEST(SinewBench, SaysWhatIsWrongOnTheCommandLineOnce_InAJob) {
     EXPECT_NE(first, std::string::npos) << all;
     EXPECT_EQ(all.find("sinew-bench: --", first + 1), std::string::npos) << all;
   }
+}
+
+TEST(SinewBench, SaysWhichRankSpeaks_WhereTheJobFails) {
+  const Outcome outcome = run_program(
+      {SINEW_BENCH, "all_reduce"},
+      {"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9", "SINEW_TIMEOUT=300ms", "SINEW_JOB=nobodys"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, StartsWith("sinew-bench: rank 1: MASTER_ADDR=127.0.0.1"));
+  EXPECT_THAT(run_program({SINEW_BENCH, "all_reduce"}, {"SINEW_TIMEOUT=5x"}).err,
+              StartsWith("sinew-bench: SINEW_TIMEOUT=5x"));
 }
 
 TEST(SinewBench, EndsWithOneAndOneLine_WhenWhatItWroteIsLost) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -19,6 +20,25 @@ class FakeRsh {
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
   }
   std::string variable() const { return "SINEW_RSH=" + folder_ / "rsh"; }
+  std::string log() const { return folder_ / "log"; }
+
+ private:
+  ScratchFolder folder_;
+};
+
+/// An srun that stays on this machine: takes its options and runs the program, without a shell, in an environment as
+/// slurmstepd makes it.
+class FakeSrun {
+ public:
+  FakeSrun() {
+    const std::string path = folder_ / "srun";
+    std::ofstream(path) << "#!/bin/sh\necho \"$*\" >> " << log()
+                        << "\nwhile [ \"${1#-}\" != \"$1\" ]; do [ \"$1\" = -w ] && shift; shift; done\n"
+                        << "export SLURM_STEP_ID=3 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1\nexec \"$@\"\n";
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  /// The path on which this srun is found first.
+  std::string variable() const { return "PATH=" + folder_ / "" + ":" + std::getenv("PATH"); }
   std::string log() const { return folder_ / "log"; }
 
  private:

@@ -115,6 +115,31 @@ TEST(SinewRunSlurm, StartsTheAllocationsTasks_OnItsNodes) {
   }
 }
 
+TEST(SinewRunSlurm, ReachesItsNodesThroughSrun_UnlessSinewRshSaysOtherwise) {
+  const FakeSrun srun;
+  const FakeRsh rsh;
+  Strings variables = allocation(rsh);
+  variables.back() = srun.variable();
+  const Outcome o = sinew_run({EXCHANGE_PROBE}, variables);
+  EXPECT_EQ(o.exit_code, 0) << o.out << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("[1] world 0 rank 1 of 3"), HasSubstr("local 1 of 2"), HasSubstr("[2] ")));
+  const Strings commands = lines_of(srun.log());
+  ASSERT_EQ(commands.size(), 2u);
+  std::set<std::string> nodes;
+  for (const std::string& c : commands) {
+    EXPECT_THAT(c, AllOf(HasSubstr("--overlap -N1 -n1 "), HasSubstr("--cpu-bind=none")));
+    EXPECT_TRUE(c.ends_with("sinew-run --agent")) << "no shell is there to take off quotes: " << c;
+    nodes.insert(c.substr(c.find("-w "), 5));
+  }
+  EXPECT_EQ(nodes, (std::set<std::string>{"-w n1", "-w n2"}));
+
+  variables.push_back(rsh.variable());
+  EXPECT_EQ(sinew_run({"true"}, variables).exit_code, 0);
+  EXPECT_EQ(lines_of(srun.log()).size(), 2u) << "SINEW_RSH counts";
+  EXPECT_EQ(lines_of(rsh.log()).size(), 2u);
+  EXPECT_EQ(sinew_run({"--hosts", "localhost:1", "true"}, {srun.variable()}).exit_code, 0);
+}
+
 TEST(SinewRunSlurm, TakesTheFirstRanks_AndNoMoreThanThereAre) {
   const FakeRsh rsh;
   const Outcome two = sinew_run({"-n", "2", "sh", "-c", "echo $LOCAL_WORLD_SIZE"}, allocation(rsh));

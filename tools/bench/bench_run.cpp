@@ -18,7 +18,6 @@
 #include <sinew/collectives/virtual_cluster/virtual_world.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world/virtual_ranks.hpp>
-#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/tools/bench/cases/sweep.hpp>
 #include <sinew/tools/bench/measurement/peer_contestant.hpp>
@@ -112,9 +111,6 @@ void require_root(const BenchOptions& options, int ranks) {
   throw UsageError(fmt::format("-r: {}: expected all, or a rank from 0 to {}, as the job has {} rank{}", options.root,
                                ranks - 1, ranks, ranks == 1 ? "" : "s"));
 }
-
-/// 0 if it is none, or not positive.
-int number_in(std::string_view text) noexcept { return std::max(parse_number<int>(text).value_or(0), 0); }
 
 /// Where rank 0 writes; the other ranks write nowhere.
 class Output {
@@ -230,17 +226,6 @@ int run_on_cluster(const BenchOptions& options) {
 }
 
 }  // namespace
-
-bool another_rank_speaks() noexcept {
-  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    const char* text = std::getenv(name);
-    if (text == nullptr) continue;
-    const char* size = std::getenv("WORLD_SIZE");
-    const bool outside = std::string_view(name) == "RANK" && (size == nullptr || number_in(text) >= number_in(size));
-    return number_in(text) > 0 && !outside;
-  }
-  return false;
-}
 
 int run_bench(const BenchOptions& options) {
   require_known_transports(options);

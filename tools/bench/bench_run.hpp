@@ -10,9 +10,4 @@ namespace sinew::tools {
 ///         algorithm that does not exist.
 int run_bench(const BenchOptions& options);
 
-/// True if the launcher's variables make this process a rank other than 0. Such a rank leaves it to rank 0 to report
-/// faults that all ranks find. The world need not exist yet. If the variables are wrong, the result is false, and every
-/// rank reports its faults.
-bool another_rank_speaks() noexcept;
-
 }  // namespace sinew::tools

@@ -39,5 +39,5 @@ int main(int argc, char** argv) {
       "skewed: part r of P has\n"
       "2(r+1)/(P+1) times the mean, and rank i sends rank j part (i+j) mod P of an all_to_allv.\n");
   return run(
-      app, argc, argv, [&] { return run_bench(options); }, !another_rank_speaks());
+      app, argc, argv, [&] { return run_bench(options); }, rank_of_process());
 }

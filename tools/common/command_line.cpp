@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/pages/page.hpp>
 
@@ -60,7 +61,9 @@ class UsageWithProgram : public CLI::Formatter {
   }
 };
 
-int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
+int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job, std::optional<int> rank) {
+  const bool speaks = rank.value_or(0) == 0;
+  const std::string who = rank ? fmt::format("rank {}: ", *rank) : "";
   const auto bad_input = [&](const std::string& message) {
     if (speaks) return complain(app, message, kBadInput);
     std::this_thread::sleep_for(kSilence);
@@ -83,20 +86,28 @@ int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job
   } catch (const UsageError& error) {
     return bad_input(error.what());
   } catch (const Error& error) {
-    return complain(app, error.what(), error.code() == Code::InvalidArgument ? kBadInput : 1);
+    return complain(app, who + error.what(), error.code() == Code::InvalidArgument ? kBadInput : 1);
   } catch (const std::exception& error) {
-    return complain(app, error.what(), 1);
+    return complain(app, who + error.what(), 1);
   }
 }
 
 }  // namespace
 
-int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, bool speaks) {
+int run(CLI::App& app, int argc, char** argv, const std::function<int()>& job, std::optional<int> rank) {
   open_missing_streams();
   if (app.get_prefix_command()) app.formatter(std::make_shared<UsageWithProgram>());
-  const int exit_code = answer(app, argc, argv, job, speaks);
+  const int exit_code = answer(app, argc, argv, job, rank);
   const bool arrived = output_arrived(app.get_name());
   return exit_code == 0 && !arrived ? 1 : exit_code;
+}
+
+std::optional<int> rank_of_process() noexcept {
+  try {
+    return rank_in_job();
+  } catch (const std::exception&) {
+    return std::nullopt;  // whoever makes a World is told
+  }
 }
 
 }  // namespace sinew::tools

@@ -42,5 +42,6 @@ int main(int argc, char** argv) {
   app.callback([&] {
     if (app.get_subcommands().empty()) sinew::tools::print_topology(options);
   });
-  return sinew::tools::run(app, argc, argv, [&] { return exit_code; });
+  return sinew::tools::run(
+      app, argc, argv, [&] { return exit_code; }, sinew::tools::rank_of_process());
 }

@@ -115,8 +115,9 @@ void Job::start_share(const HostShare& share, int first, int input) {
   }
   plan.folder = working_folder();
   const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
+  auto agent = options_.by_srun ? agent_by_srun(share.host) : agent_by_rsh(config_.rsh, share.host);
   ranks_.push_back(
-      std::make_unique<RemoteRanks>(loop_, std::move(events), config_.rsh, share.host, task, config_.timeout));
+      std::make_unique<RemoteRanks>(loop_, std::move(events), std::move(agent), share.host, task, config_.timeout));
 }
 
 /// Of the host of rank 0, for programs that serve something there.

@@ -104,7 +104,8 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->transform(tools::whole_number(1, kMostRanks));
   app.add_option(
       "--hosts", line.hosts,
-      "Where: HOST:RANKS,..., through ssh or SINEW_RSH; or slurm: the nodes of this allocation, the default in one");
+      "Where: HOST:RANKS,..., through ssh or SINEW_RSH; or slurm: the nodes of this allocation, through srun or "
+      "SINEW_RSH, the default in one");
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
@@ -132,7 +133,9 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   if (!o.command.empty() && o.command.front().starts_with('-')) {
     reject(fmt::format("{}: no such option; --help lists them", o.command.front()));
   }
-  o.shares = line.hosts == kSlurm || line.hosts.empty() ? slurm_hosts(process_environment()) : parse_hosts(line.hosts);
+  const bool by_slurm = line.hosts == kSlurm || line.hosts.empty();
+  o.shares = by_slurm ? slurm_hosts(process_environment()) : parse_hosts(line.hosts);
+  o.by_srun = by_slurm && process_environment()("SINEW_RSH").value_or("").empty();
   if (line.hosts == kSlurm && o.shares.empty()) {
     reject(
         "--hosts slurm: this is no shell of an allocation of Slurm's (SLURM_JOB_NODELIST is not set, or srun has "
@@ -140,7 +143,7 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   }
   const bool all_here = o.shares.size() == 1 && o.shares.front().host.empty();
   if (line.hosts.empty() && all_here && o.ranks != 0) o.shares.clear();  // as many as asked, allocation or not
-  deal_out(o, line.hosts.empty() || line.hosts == kSlurm ? "Slurm's allocation" : "--hosts");
+  deal_out(o, by_slurm ? "Slurm's allocation" : "--hosts");
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
   if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;

@@ -35,6 +35,7 @@ struct CommandLine {
 struct Options {
   int ranks = 0;
   std::vector<HostShare> shares;  ///< in order of rank; together `ranks`
+  bool by_srun = false;           ///< the hosts are nodes of Slurm's allocation, and SINEW_RSH is not set
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
   Duration grace{};                                              ///< between a signal that ends ranks and SIGKILL

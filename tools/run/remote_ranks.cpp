@@ -28,22 +28,30 @@ std::string quoted(const std::string& word) {
   return out + "'";
 }
 
-std::vector<std::string> agent_command(const std::string& rsh, const std::string& host) {
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+}  // namespace
+
+std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string& host) {
   std::vector<std::string> words;
   std::istringstream text(rsh);
   for (std::string word; text >> word;) words.push_back(word);
   words.push_back(host);
-  words.push_back(quoted(std::filesystem::read_symlink("/proc/self/exe").string()) + " --agent");
+  words.push_back(quoted(own_program()) + " --agent");
   return words;
 }
 
-}  // namespace
+std::vector<std::string> agent_by_srun(const std::string& node) {
+  // Without --ntasks-per-node, srun would warn of the one that sbatch has set for the program's own tasks.
+  return {"srun", "--overlap", "-N1",         "-n1",    "--ntasks-per-node=1", "--mpi=none", "--cpu-bind=none",
+          "-w",   node,        own_program(), "--agent"};
+}
 
-RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host,
+RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::string> command, std::string host,
                          const AgentTask& task, Duration patience)
     : loop_(loop), events_(std::move(events)), host_(std::move(host)), timer_(loop) {
   ProcessOptions options;
-  options.command = agent_command(rsh, host_);
+  options.command = std::move(command);
   options.pipe_input = true;
   options.pipe_errors = false;
   agent_ = start_process(options);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/net/event_loop.hpp>
@@ -12,13 +13,20 @@
 
 namespace sinew::run {
 
+/// The command that starts an agent on another host. `rsh` takes the host, and then words for a shell there.
+std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string& host);
+/// The same within Slurm's allocation, whose nodes need no sshd. The agent is a step of its own beside the others. It
+/// has all cores of the node that the allocation has.
+std::vector<std::string> agent_by_srun(const std::string& node);
+
 /// Ranks on another host, started and watched by an agent there.
 class RemoteRanks final : public Ranks {
  public:
-  /// Starts `rsh HOST sinew-run --agent`, which has to answer within `patience`; otherwise the ranks are lost.
-  /// Errors: Error{InvalidArgument} if `rsh` cannot be run.
-  RemoteRanks(EventLoop& loop, RankEvents events, const std::string& rsh, std::string host, const AgentTask& task,
-              Duration patience);
+  /// Starts an agent on the host by this command. The agent has to answer within `patience`; otherwise the ranks are
+  /// lost.
+  /// Errors: Error{InvalidArgument} if the command cannot be run.
+  RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::string> command, std::string host,
+              const AgentTask& task, Duration patience);
   ~RemoteRanks() override;
 
   int running() const noexcept override { return static_cast<int>(alive_.size()); }
