@@ -16,7 +16,7 @@ using testing::Not;
 using Json = nlohmann::json;
 
 Diagnosis diagnosis() {
-  Diagnosis d{.ranks = 4, .hosts = host_names(2), .findings = {}, .links = {way(0, 1), way(1, 0), way(0, 1, 1)}};
+  Diagnosis d{.ranks = 4, .hosts = host_names(2), .first_ranks = {0, 2}, .findings = {}, .links = {way(0, 1), way(1, 0), way(0, 1, 1)}};
   d.findings = {{Severity::Warns, "link", "no answer", "look", {"n0", "n1"}},
                 {Severity::Fine, "memory", "1 GiB left", "", {"n0"}},
                 {Severity::Fine, "memory", "2 GiB left", "", {"n1"}}};
@@ -54,6 +54,7 @@ TEST(DoctorReport, HasEveryKeyOfALink_WhateverBecameOfIt) {
 TEST(DoctorReport, IsOk_UnlessAFindingFails) {
   Diagnosis d = diagnosis();
   EXPECT_EQ(Json::parse(to_json(d)).at("ok"), true);
+  EXPECT_EQ(Json::parse(to_json(d)).at("first_ranks"), Json({0, 2}));
   EXPECT_THAT(to_text(d), HasSubstr("\nok: 0 would fail a job, 1 would slow it, 2 are fine\n"));
   d.findings[0].severity = Severity::Fails;
   EXPECT_EQ(Json::parse(to_json(d)).at("ok"), false);

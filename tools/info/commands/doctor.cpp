@@ -75,7 +75,7 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
       "--json prints one object (under sinew-run --no-prefix, or each line of it has its rank before it) whose keys "
       "are always there, null or \"\" where there is nothing to say:\n"
       "  ok        no finding fails\n"
-      "  version   of sinew; ranks: how many; hosts: their names\n"
+      "  version   of sinew; ranks: how many; hosts: their names; first_ranks: the lowest rank of each\n"
       "  findings  the worst first: severity (ok, warns, fails), what (which check), found, cure, hosts (none: the "
       "job)\n"
       "  links     one direction each: from, to (hosts), from_interface, to_interface, from_address, to_address, "

@@ -16,6 +16,7 @@ namespace sinew::doctor {
 struct Diagnosis {
   int ranks = 1;
   std::vector<std::string> hosts;
+  std::vector<int> first_ranks;   ///< by host, the lowest that runs there
   std::vector<Finding> findings;  ///< the worst first
   std::vector<LinkResult> links;
 };

@@ -74,6 +74,7 @@ std::string to_text(const Diagnosis& d) {
 std::string to_json(const Diagnosis& d) {
   Json out = {
       {"ok", !would_fail(d.findings)}, {"version", std::string(version())}, {"ranks", d.ranks}, {"hosts", d.hosts}};
+  out["first_ranks"] = d.first_ranks;
   out["findings"] = Json::array();
   for (const Finding& f : d.findings) out["findings"].push_back(json_of(f));
   out["links"] = Json::array();
