@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/tools/run/line_merger.hpp>
+#include <sinew/tools/run/output/line_merger.hpp>
 
 namespace sinew::run {
 namespace {

@@ -236,8 +236,8 @@ TEST(SinewRunOutput, BeginsOnALineOfItsOwn_AfterARestart) {
       fmt::format("echo x >> {0}; printf tail; printf error >&2; [ $(wc -l < {0}) -gt 1 ]", folder / "starts");
   const Outcome o = run_script(1, script, {"--restarts", "1"});
   EXPECT_EQ(o.out, "[0] tail\n[0] tail");
-  EXPECT_THAT(o.err, HasSubstr("[0] error\nsinew-run: rank 0 ended with exit code 1\nsinew-run: starting all 1 ranks "
-                               "again (1 of 1)\n[0] error"));
+  EXPECT_THAT(o.err, HasSubstr("[0] error\nsinew-run: rank 0 ended with exit code 1\nsinew-run: the job failed: "));
+  EXPECT_THAT(o.err, HasSubstr("\nsinew-run: starting all 1 ranks again in 1 s (1 of 1)\n[0] error"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 
 #include "agent_protocol.hpp"
 #include "local_ranks.hpp"
-#include "outlet.hpp"
+#include <sinew/tools/run/output/outlet.hpp>
 #include "signals.hpp"
 
 namespace sinew::run {
@@ -100,6 +100,7 @@ class Agent {
       say(source.second == Stream::Output ? FrameKind::Output : FrameKind::Errors, source.first, bytes);
     };
     events.ended = [this](int rank, const Ending& ending) { say(FrameKind::Ended, rank, encode_ending(ending)); };
+    events.warned = [this](const std::string& why) { say(FrameKind::Warned, -1, why); };
     return events;
   }
   void say(FrameKind kind, int rank, std::string_view payload) { out_.put(encode_frame(kind, rank, payload)); }

@@ -46,6 +46,10 @@ Bytes AgentTask::encode() const {
   j["first"] = plan.first;
   j["count"] = plan.count;
   j["ranks"] = plan.ranks;
+  j["log_folder"] = plan.logs.folder;
+  j["log_bytes"] = plan.logs.rotation.bytes;
+  j["log_kept"] = plan.logs.rotation.kept;
+  j["log_printed"] = plan.logs.printed;
   j["master_port"] = master_port;
   j["job"] = job;
   j["store"] = store;
@@ -65,6 +69,12 @@ AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
     t.plan.first = whole<int>(j.at("first"));
     t.plan.count = whole<int>(j.at("count"));
     t.plan.ranks = whole<int>(j.at("ranks"));
+    j.at("log_folder").get_to(t.plan.logs.folder);
+    t.plan.logs.rotation.bytes = static_cast<std::uint64_t>(whole<std::int64_t>(j.at("log_bytes")));
+    t.plan.logs.rotation.kept = whole<int>(j.at("log_kept"));
+    for (const Json& range : j.at("log_printed")) {
+      t.plan.logs.printed.emplace_back(whole<int>(range.at(0)), whole<int>(range.at(1)));
+    }
     t.master_port = whole<std::uint16_t>(j.at("master_port"));
     j.at("job").get_to(t.job);
     j.at("store").get_to(t.store);
@@ -102,15 +112,17 @@ std::string encode_frame(FrameKind kind, int rank, std::string_view payload) {
 }
 
 std::string encode_ending(const Ending& ending) {
-  const std::int32_t fields[] = {ending.code, ending.signal, ending.core ? 1 : 0};
-  return {reinterpret_cast<const char*>(fields), sizeof fields};
+  const std::int32_t fields[] = {ending.code, ending.signal, ending.core ? 1 : 0, ending.pid};
+  return std::string(reinterpret_cast<const char*>(fields), sizeof fields) + ending.last_errors;
 }
 
 Ending decode_ending(std::string_view payload) {
-  std::int32_t fields[3];
-  if (payload.size() != sizeof fields) throw Error(Code::Mismatch, "an agent reports an end that cannot be read");
+  std::int32_t fields[4];
+  if (payload.size() < sizeof fields) throw Error(Code::Mismatch, "an agent reports an end that cannot be read");
   std::memcpy(fields, payload.data(), sizeof fields);
-  return {.code = fields[0], .signal = fields[1], .core = fields[2] != 0};
+  Ending ending{.code = fields[0], .signal = fields[1], .core = fields[2] != 0, .pid = fields[3]};
+  ending.last_errors = payload.substr(sizeof fields);
+  return ending;
 }
 
 void FrameReader::take(std::string_view bytes, const Take& each) {

@@ -8,14 +8,14 @@
 #include <sinew/core/transport.hpp>
 
 #include "local_ranks.hpp"
-#include "stream.hpp"
+#include <sinew/tools/run/output/stream.hpp>
 
 // sinew-run starts one agent per other host, through ssh, and talks to it over its standard input and output.
 //   to the agent:    u32 length, AgentTask; then AgentOrders; end of file: end everything
 //   from the agent:  kAgentGreeting, after whatever the remote shell prints, then frames: AgentFrame, payload
 namespace sinew::run {
 
-inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 2\n";
+inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 3\n";
 
 /// Everything that a host's share of the job needs. The secret travels here, never on a command line.
 struct AgentTask {
@@ -43,12 +43,12 @@ struct AgentOrder {
   static AgentOrder decode(std::string_view bytes);
 };
 
-enum class FrameKind : std::uint8_t { Output, Errors, Ended, Broken };
+enum class FrameKind : std::uint8_t { Output, Errors, Ended, Warned, Broken };
 
 struct AgentFrame {
   FrameKind kind{};
   std::int32_t rank = -1;
-  std::uint32_t bytes = 0;  ///< of the payload: output, an Ending's code, signal and core as i32, or a message
+  std::uint32_t bytes = 0;  ///< of the payload: output, an Ending (encode_ending), or a message
 };
 inline constexpr std::uint32_t kLongestFrame = 1 << 20;
 
@@ -66,6 +66,7 @@ class FrameReader {
 };
 
 std::string encode_frame(FrameKind kind, int rank, std::string_view payload);
+/// Code, signal, core and pid as i32, then the last lines of standard error.
 std::string encode_ending(const Ending& ending);
 Ending decode_ending(std::string_view payload);
 

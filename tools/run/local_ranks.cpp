@@ -4,12 +4,37 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 
 #include <fmt/format.h>
 
+#include <sinew/core/error.hpp>
+
 namespace sinew::run {
+namespace {
+
+/// Of this process: for each rank two pipes, a connection to the store and two log files.
+void require_descriptors(const LocalPlan& plan) {
+  constexpr std::size_t kOwn = 64;
+  constexpr std::size_t kForRank = 5;
+  constexpr std::size_t kOfRankHere = 6;  // which a rank needs for each rank of its host, at most
+  constexpr std::size_t kOfRank = 4;      // and for any rank
+  const auto here = static_cast<std::size_t>(plan.count);
+  const std::size_t least = kOwn + (plan.logs.folder.empty() ? kForRank - 2 : kForRank) * here;
+  const std::size_t for_ranks = kOwn + kOfRankHere * here + kOfRank * static_cast<std::size_t>(plan.ranks);
+  const std::size_t allowed = allow_descriptors(std::max(least, for_ranks));
+  if (allowed >= least) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("{} ranks on one host: sinew-run needs {} descriptors for them, and {} are allowed; expected "
+                          "ulimit -n {} or more, or fewer ranks on this host",
+                          here, least, allowed, least));
+}
+
+}  // namespace
+
 LocalRanks::~LocalRanks() {
   signal(SIGKILL);
   watches_.clear();
@@ -17,6 +42,9 @@ LocalRanks::~LocalRanks() {
 }
 
 void LocalRanks::start(const LocalPlan& plan) {
+  require_descriptors(plan);
+  logs_.emplace(plan.logs, [this](const std::string& why) { events_.warned(why); });
+  for (int i = 0; i < plan.count; ++i) logs_->open(plan.first + i);
   for (int i = 0; i < plan.count; ++i) {
     const int rank = plan.first + i;
     ProcessOptions options;
@@ -43,6 +71,15 @@ void LocalRanks::hold_all(Stream stream, bool on) {
   if (held_.contains(stream) == on) return;
   if (on) held_.insert(stream);
   if (!on) held_.erase(stream);
+  apply_holds();
+}
+
+/// A rank whose output goes to files alone waits for nobody.
+bool LocalRanks::is_held(Source source) const noexcept {
+  return (held_.contains(source.second) || held_alone_.contains(source)) && logs_->prints(source);
+}
+
+void LocalRanks::apply_holds() {
   for (auto& [source, watch] : watches_) watch.want({.read = !is_held(source)});
 }
 
@@ -53,6 +90,14 @@ void LocalRanks::hold_one(Source source, bool on) {
   if (const auto at = watches_.find(source); at != watches_.end()) at->second.want({.read = !is_held(source)});
 }
 
+void LocalRanks::hear(Source source, std::string_view bytes) {
+  if (source.second == Stream::Errors) last_errors_[source.first].take(bytes);
+  const bool printed_before = logs_->prints(source);
+  const bool printed = logs_->take(source, bytes);
+  if (printed) events_.output(source, bytes);
+  if (printed && !printed_before) apply_holds();
+}
+
 void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
   constexpr int kTurns = 16;  // then others get theirs
   std::array<char, 65536> bytes;
@@ -60,7 +105,7 @@ void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
     if (is_held(source)) return;
     const ssize_t got = ::read(descriptor.get(), bytes.data(), bytes.size());
     if (got > 0) {
-      events_.output(source, {bytes.data(), static_cast<std::size_t>(got)});
+      hear(source, {bytes.data(), static_cast<std::size_t>(got)});
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
       watches_.erase(source);
       descriptor = FileDescriptor();
@@ -74,7 +119,7 @@ void LocalRanks::drain(Source source, FileDescriptor& descriptor) {
 /// has left its process group may hold the pipe open, and write to it.
 void LocalRanks::take_rest(Source source, const FileDescriptor& descriptor) {
   if (!descriptor) return;
-  read_what_is_there(descriptor.get(), [&](std::string_view bytes) { events_.output(source, bytes); });
+  read_what_is_there(descriptor.get(), [&](std::string_view bytes) { hear(source, bytes); });
   watches_.erase(source);
 }
 
@@ -98,8 +143,13 @@ void LocalRanks::reap() {
     take_rest({rank, Stream::Errors}, process.errors);
     int status = 0;
     ::waitpid(process.pid, &status, 0);
+    Ending ending = Ending::from_wait_status(status);
+    ending.pid = process.pid;
+    if (!ending.ok()) ending.last_errors = last_errors_[rank].text();
+    last_errors_.erase(rank);
+    logs_->close(rank);
     it = processes_.erase(it);
-    events_.ended(rank, Ending::from_wait_status(status));
+    events_.ended(rank, ending);
   }
 }
 

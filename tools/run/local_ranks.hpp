@@ -1,12 +1,15 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sinew/core/net/event_loop.hpp>
+#include <sinew/tools/run/output/last_lines.hpp>
+#include <sinew/tools/run/output/rank_logs.hpp>
 
 #include "rank_events.hpp"
 
@@ -21,6 +24,7 @@ struct LocalPlan {
   int count = 0;
   int ranks = 0;   ///< of the whole job
   int input = -1;  ///< rank 0's standard input; the others read nothing
+  LogOptions logs;
 };
 
 /// Ranks that are children of this process.
@@ -29,7 +33,8 @@ class LocalRanks final : public Ranks {
   LocalRanks(EventLoop& loop, RankEvents events) : loop_(loop), events_(std::move(events)) {}
   ~LocalRanks() override;
 
-  /// Errors: Error{InvalidArgument} if the program cannot be run; those already started are running.
+  /// Errors: Error{InvalidArgument} if the log files cannot be made, and then none runs, or if the program cannot be
+  /// run; those already started are running.
   void start(const LocalPlan& plan);
   int running() const noexcept override { return static_cast<int>(processes_.size()); }
   void signal(int number) override;
@@ -41,8 +46,10 @@ class LocalRanks final : public Ranks {
  private:
   void watch(Source source, FileDescriptor& descriptor);
   void drain(Source source, FileDescriptor& descriptor);
+  void hear(Source source, std::string_view bytes);
   void take_rest(Source source, const FileDescriptor& descriptor);
-  bool is_held(Source source) const noexcept { return held_.contains(source.second) || held_alone_.contains(source); }
+  bool is_held(Source source) const noexcept;
+  void apply_holds();
 
   EventLoop& loop_;
   RankEvents events_;
@@ -50,6 +57,8 @@ class LocalRanks final : public Ranks {
   std::map<Source, EventLoop::Watch> watches_;  // of their pipes, as long as these are read
   std::set<Stream> held_;                       // of all ranks
   std::set<Source> held_alone_;                 // of one each
+  std::optional<RankLogs> logs_;
+  std::map<int, LastLines> last_errors_;  // by rank
 };
 
 }  // namespace sinew::run

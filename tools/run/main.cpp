@@ -1,4 +1,9 @@
+#include <poll.h>
 #include <signal.h>
+
+#include <chrono>
+#include <climits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -7,6 +12,8 @@
 #include <sinew/tools/version/version_text.hpp>
 
 #include "agent.hpp"
+#include "backoff.hpp"
+#include "health_check.hpp"
 #include "job.hpp"
 #include "options.hpp"
 #include "signals.hpp"
@@ -26,22 +33,49 @@ constexpr const char* kHelp =
     "unchanged. Signals are passed on, but for those that it was started to ignore. A signal that ends a job leaves "
     "its\n"
     "ranks the time of --grace, then SIGKILL ends them; a second one ends them at once. The exit code is that of the\n"
-    "first rank that failed, 128 plus the signal's number if a signal ended it.";
+    "first rank that failed, 128 plus the signal's number if a signal ended it, 255 if its host was lost. It is 75 where\n"
+    "ranks ended with 75 and none failed: these have saved their state, and are not started again.";
 
-int launch(const Options& options) {
+/// Waits between two starts. Returns the signal that ends the job meanwhile; 0: none came.
+int wait_for_signal(const SignalDescriptor& signals, sinew::Duration patience) {
+  const sinew::Deadline deadline = sinew::Deadline::after(patience);
+  while (!deadline.passed()) {
+    pollfd ready{signals.descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, deadline.left_ms(INT_MAX));
+    while (const int number = signals.next()) {
+      if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT) return number;
+      if (number == SIGTSTP) ::raise(SIGSTOP);
+    }
+  }
+  return 0;
+}
+
+int launch(Options options) {
   const sinew::Config config = sinew::Config::from_environment();
   const SignalDescriptor signals(
       {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH});
+  if (options.check) {
+    if (const int number = HealthCheck(config, signals).run(options); number != 0) return 128 + number;
+  }
   InsideLine inside_line;
+  Backoff backoff;
   for (int attempt = 0;; ++attempt) {
-    Job job(options, config, signals, inside_line);
-    if (attempt > 0) {
-      job.report(fmt::format("starting all {} ranks again ({} of {})", options.ranks, attempt, options.restarts));
+    const sinew::Clock::time_point start = sinew::Clock::now();
+    sinew::Duration wait{};
+    {
+      Job job(options, attempt, config, signals, inside_line);
+      if (attempt == 0 && !options.logs.folder.empty()) job.report(fmt::format("log files: {}", options.logs.folder));
+      job.start();
+      const int exit_code = job.finish();
+      if (exit_code == 0) return job.output_lost() ? 1 : 0;
+      if (job.is_over() || attempt == options.restarts) return exit_code;
+      wait = backoff.after(sinew::Clock::now() - start);
+      job.report(fmt::format("starting all {} ranks again in {} s ({} of {})", options.ranks,
+                             std::chrono::duration<double>(wait).count(), attempt + 1, options.restarts));
+      job.finish();  // until this has been read, too
+      if (job.is_over()) return exit_code;
     }
-    job.start();
-    const int exit_code = job.finish();
-    if (exit_code == 0) return job.output_lost() ? 1 : 0;
-    if (job.is_unwanted() || attempt == options.restarts) return exit_code;
+    if (const int number = wait_for_signal(signals, wait); number != 0) return 128 + number;
   }
 }
 

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/whole_number.hpp>
@@ -32,27 +36,6 @@ constexpr const char* kExamples =
 
 [[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
-/// As many ranks as asked, host by host; without hosts all of them here. `hosts` is where those come from.
-void deal_out(Options& o, std::string_view hosts) {
-  if (o.shares.empty()) {
-    if (o.ranks == 0) reject("-n: how many ranks? expected a number such as -n 4");
-    o.shares = {{"", o.ranks}};
-    return;
-  }
-  std::int64_t slots = 0;
-  for (const HostShare& s : o.shares) slots += s.ranks;
-  if (o.ranks == 0 && slots > kMostRanks)
-    reject(fmt::format("{} has places for {} ranks; expected -n {} or fewer", hosts, slots, kMostRanks));
-  if (o.ranks == 0) o.ranks = static_cast<int>(slots);
-  if (o.ranks > slots) reject(fmt::format("-n {}: {} has places for {} ranks only", o.ranks, hosts, slots));
-  int left = o.ranks;
-  for (HostShare& s : o.shares) {
-    s.ranks = std::min(s.ranks, left);
-    left -= s.ranks;
-  }
-  std::erase_if(o.shares, [](const HostShare& s) { return s.ranks == 0; });
-}
-
 std::pair<std::string, std::string> parse_variable(const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
@@ -71,7 +54,116 @@ Duration parse_grace(const std::string& text) {
   }
 }
 
+constexpr int kKeptLogs = 4;
+constexpr int kMostKeptLogs = 1000;
+constexpr std::uint64_t kLeastLogBytes = 4096;
+
+Rotation parse_rotation(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  const std::string_view kept =
+      comma == std::string::npos ? std::string_view() : std::string_view(text).substr(comma + 1);
+  Rotation rotation{.bytes = 0, .kept = kKeptLogs};
+  try {
+    rotation.bytes = parse_bytes(std::string_view(text).substr(0, comma));
+    if (comma != std::string::npos) rotation.kept = parse_number<int>(kept).value_or(-1);
+  } catch (const Error&) {
+  }
+  if (rotation.bytes >= kLeastLogBytes && rotation.bytes <= INT64_MAX && rotation.kept >= 0 &&
+      rotation.kept <= kMostKeptLogs)
+    return rotation;
+  reject(
+      fmt::format("--log-rotate {}: expected SIZE[,KEEP], a size of {} or more and a number of full files up to {}, "
+                  "such as 100MiB,5",
+                  text, format_bytes(kLeastLogBytes), kMostKeptLogs));
+}
+
+std::vector<HostShare> places_of(const CommandLine& line) {
+  std::vector<HostShare> places;
+  if (!line.standalone) {
+    const bool of_slurm = line.hosts == kSlurm || line.hosts.empty();
+    places = of_slurm ? slurm_hosts(process_environment()) : parse_hosts(line.hosts);
+  }
+  if (line.hosts == kSlurm && places.empty()) {
+    reject(
+        "--hosts slurm: this is no shell of an allocation of Slurm's (SLURM_JOB_NODELIST is not set, or srun has "
+        "started several tasks); expected salloc, sbatch, or HOST:RANKS,...");
+  }
+  const bool all_here = places.size() == 1 && places.front().host.empty();
+  if (line.hosts.empty() && all_here && line.ranks != 0) places.clear();  // as many as asked, allocation or not
+  if (!places.empty()) return places;
+  if (line.ranks == 0) reject("-n: how many ranks? expected a number such as -n 4");
+  return {{"", line.ranks}};
+}
+
+/// Without -n and --nodes every place is taken, so every host is needed.
+void read_nodes(const CommandLine& line, Options& o) {
+  o.least_hosts = line.ranks == 0 ? o.places.size() : 1;
+  if (line.nodes.empty()) return;
+  const std::string_view text = line.nodes;
+  const std::size_t colon = text.find(':');
+  const auto least = parse_number<int>(text.substr(0, colon));
+  const auto most =
+      colon == std::string_view::npos ? std::optional(kMostRanks) : parse_number<int>(text.substr(colon + 1));
+  if (!least || !most || *least < 1 || *most < *least)
+    reject(fmt::format("--nodes {}: expected a number of hosts, MIN or MIN:MAX, such as 3 or 3:4", text));
+  o.least_hosts = static_cast<std::size_t>(*least);
+  o.most_hosts = static_cast<std::size_t>(*most);
+}
+
+/// A name that no other run of the folder has, and that sorts by time.
+std::string run_name() {
+  return fmt::format("{:%Y%m%d-%H%M%S}-{:04x}", fmt::localtime(std::time(nullptr)), random_id() & 0xffff);
+}
+
+/// Without --tee and --redirect all ranks are printed, too.
+RankSet printed_ranks(const CommandLine& line) {
+  const RankSet printed = line.tee.empty() ? RankSet() : parse_ranks("--tee", line.tee);
+  const RankSet silent = line.redirect.empty() ? RankSet() : parse_ranks("--redirect", line.redirect);
+  if (const int both = common_rank(printed, silent); both >= 0)
+    reject(fmt::format("--tee={} --redirect={}: both name rank {}; expected each rank in one of them at most", line.tee,
+                       line.redirect, both));
+  if (line.redirect.empty()) return line.tee.empty() ? RankSet{{0, kHighestRank}} : printed;
+  return all_but(silent);
+}
+
+LogOptions parse_logs(const CommandLine& line) {
+  if (line.log_folder.empty()) {
+    const std::string_view alone = !line.tee.empty()          ? "--tee"
+                                   : !line.redirect.empty()   ? "--redirect"
+                                   : !line.log_rotate.empty() ? "--log-rotate"
+                                                              : "";
+    if (!alone.empty()) reject(fmt::format("{}: there are no log files; expected --log-dir FOLDER, too", alone));
+    return {};
+  }
+  LogOptions logs;
+  logs.folder = (std::filesystem::absolute(line.log_folder) / run_name()).lexically_normal().string();
+  if (!line.log_rotate.empty()) logs.rotation = parse_rotation(line.log_rotate);
+  logs.printed = printed_ranks(line);
+  return logs;
+}
+
 }  // namespace
+
+void deal_out(Options& o, std::string_view whose, std::string_view why) {
+  const std::string because = why.empty() ? "" : fmt::format("; {}", why);
+  if (o.places.size() < o.least_hosts)
+    reject(fmt::format("{}: {} host{} and at least {} needed{}", whose, o.places.size(),
+                       o.places.size() == 1 ? "" : "s", o.least_hosts, because));
+  o.shares = o.places;
+  if (o.shares.size() > o.most_hosts) o.shares.resize(o.most_hosts);
+  std::int64_t slots = 0;
+  for (const HostShare& s : o.shares) slots += s.ranks;
+  if (o.asked_ranks == 0 && slots > kMostRanks)
+    reject(fmt::format("{} has places for {} ranks; expected -n {} or fewer", whose, slots, kMostRanks));
+  o.ranks = o.asked_ranks != 0 ? o.asked_ranks : static_cast<int>(slots);
+  if (o.ranks > slots) reject(fmt::format("-n {}: {} has places for {} ranks only{}", o.ranks, whose, slots, because));
+  int left = o.ranks;
+  for (HostShare& s : o.shares) {
+    s.ranks = std::min(s.ranks, left);
+    left -= s.ranks;
+  }
+  std::erase_if(o.shares, [](const HostShare& s) { return s.ranks == 0; });
+}
 
 std::vector<HostShare> parse_hosts(const std::string& text) {
   std::vector<HostShare> shares;
@@ -106,9 +198,19 @@ void add_options(CLI::App& app, CommandLine& line) {
       "--hosts", line.hosts,
       "Where: HOST:RANKS,..., through ssh or SINEW_RSH; or slurm: the nodes of this allocation, through srun or "
       "SINEW_RSH, the default in one");
+  app.add_option("--nodes,--nnodes", line.nodes,
+                 "Begin with MIN hosts at least and MAX at most of those that are there, with as many ranks as these "
+                 "have places for, or -n")
+      ->type_name("MIN[:MAX]");
+  app.add_flag("--check", line.check,
+               "Before the start, examine all hosts as sinew-info doctor does: a line for each; a bad host is left out "
+               "where the others suffice for -n or --nodes, or else ends the start. It takes a second per host, and "
+               "60 s more at most");
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
-  app.add_option("--restarts", line.restarts, "Start all ranks again after a failure, so many times at most")
+  app.add_option("--restarts,--max-restarts", line.restarts,
+                 "Start all ranks again after a failure, so many times at most; between two starts 1 s, then 2 s, 4 s "
+                 "and so on up to 1 min pass, from 1 s again behind a start that lived for 5 min")
       ->transform(tools::whole_number(0, kMostRestarts));
   app.add_option("--grace", line.grace,
                  "How long ranks have between SIGTERM, or another signal that ends a job, and SIGKILL (30s); a second "
@@ -116,6 +218,22 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->type_name("DURATION");
   app.add_option("--env", line.variables, "A variable for the ranks, on all hosts: NAME or NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
+  app.add_flag("--standalone", line.standalone,
+               "All ranks on this host, also in an allocation of Slurm's: no host is looked up or called");
+  app.add_option("--log-dir", line.log_folder,
+                 "What ranks print goes to files as well, each on its rank's host: "
+                 "FOLDER/RUN/attempt_K/RANK/stdout.log and stderr.log; RUN is the time of the start")
+      ->type_name("FOLDER");
+  app.add_option("--log-rotate", line.log_rotate,
+                 "A log file that has SIZE becomes FILE.1, and FILE.1 becomes FILE.2, KEEP (4) of them at most")
+      ->type_name("SIZE[,KEEP]");
+  app.add_flag(
+      "--tee{all}", line.tee,
+      "--tee=RANKS, such as 0,8-15: of ranks with log files only these are printed, too; --tee: all (default)");
+  app.add_flag(
+      "--redirect{all}", line.redirect,
+      "--redirect=RANKS: these ranks go to their log files alone, and the others are printed, too; --redirect: "
+      "all");
   app.add_flag("--no-prefix", line.no_prefix,
                "Leave out the [RANK] before each line: what a rank prints arrives byte by byte as it was printed");
   app.add_flag("--agent", line.agent, "Start ranks as standard input says")->group("");
@@ -123,7 +241,6 @@ void add_options(CLI::App& app, CommandLine& line) {
 
 Options checked(const CommandLine& line, std::vector<std::string> command) {
   Options o;
-  o.ranks = line.ranks;
   o.prefix = !line.no_prefix;
   o.on_failure = line.on_failure == "end" ? OnFailure::End : OnFailure::Continue;
   o.restarts = line.restarts;
@@ -133,17 +250,17 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   if (!o.command.empty() && o.command.front().starts_with('-')) {
     reject(fmt::format("{}: no such option; --help lists them", o.command.front()));
   }
-  const bool by_slurm = line.hosts == kSlurm || line.hosts.empty();
-  o.shares = by_slurm ? slurm_hosts(process_environment()) : parse_hosts(line.hosts);
-  o.by_srun = by_slurm && process_environment()("SINEW_RSH").value_or("").empty();
-  if (line.hosts == kSlurm && o.shares.empty()) {
-    reject(
-        "--hosts slurm: this is no shell of an allocation of Slurm's (SLURM_JOB_NODELIST is not set, or srun has "
-        "started several tasks); expected salloc, sbatch, or HOST:RANKS,...");
-  }
-  const bool all_here = o.shares.size() == 1 && o.shares.front().host.empty();
-  if (line.hosts.empty() && all_here && o.ranks != 0) o.shares.clear();  // as many as asked, allocation or not
-  deal_out(o, by_slurm ? "Slurm's allocation" : "--hosts");
+  if (line.standalone && !line.hosts.empty())
+    reject(fmt::format("--standalone --hosts {}: expected one of the two, as --standalone is this host alone",
+                       line.hosts));
+  o.logs = parse_logs(line);
+  o.check = line.check;
+  o.asked_ranks = line.ranks;
+  o.places = places_of(line);
+  read_nodes(line, o);
+  const bool of_slurm = line.hosts.empty() || line.hosts == kSlurm;
+  o.by_srun = of_slurm && process_environment()("SINEW_RSH").value_or("").empty();
+  deal_out(o, of_slurm ? "Slurm's allocation" : "--hosts");
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
   if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;

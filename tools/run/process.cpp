@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +125,15 @@ void read_what_is_there(int pipe, const std::function<void(std::string_view byte
     take({bytes.data(), static_cast<std::size_t>(got)});
     left -= static_cast<int>(got);
   }
+}
+
+std::size_t allow_descriptors(std::size_t needed) noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= needed) return needed;
+  const rlimit wanted{needed, std::max<rlim_t>(needed, limit.rlim_max)};
+  const rlimit granted{std::min<rlim_t>(needed, limit.rlim_max), limit.rlim_max};
+  if (::setrlimit(RLIMIT_NOFILE, &wanted) == 0) return needed;
+  return ::setrlimit(RLIMIT_NOFILE, &granted) == 0 ? granted.rlim_cur : limit.rlim_cur;
 }
 
 Process start_process(const ProcessOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,8 @@ struct Ending {
   int signal = 0;
   bool core = false;
   bool lost = false;  ///< nobody knows: its host cannot be reached any more
+  pid_t pid = -1;     ///< on its host; -1: unknown
+  std::string last_errors = {};  ///< the last lines that it wrote to standard error, unless it ended well
 
   static Ending from_wait_status(int status) noexcept;
   bool ok() const noexcept { return code == 0 && signal == 0 && !lost; }
@@ -39,6 +42,10 @@ struct ProcessOptions {
   bool pipe_errors = true;  ///< false: standard error is ours
   std::string folder;       ///< working folder; empty: ours
 };
+
+/// Lets this process and the children that it will start open so many files, sockets and pipes: raises the soft limit,
+/// and the hard one where that is lower and this process is privileged. Returns how many it may open.
+std::size_t allow_descriptors(std::size_t needed) noexcept;
 
 /// A child in a process group of its own that dies with this process, whatever ends it.
 /// Lifetime: the owner reaps it; destroying it while it runs leaves it running.

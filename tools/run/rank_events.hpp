@@ -3,9 +3,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "process.hpp"
-#include "stream.hpp"
+#include <sinew/tools/run/output/stream.hpp>
 
 namespace sinew::run {
 
@@ -13,8 +14,10 @@ namespace sinew::run {
 struct RankEvents {
   std::function<void(Source source, std::string_view bytes)> output;
   std::function<void(int rank, const Ending& ending)> ended;
-  /// The ranks of a host cannot be started or reached any more.
-  std::function<void(const std::string& why)> broken;
+  /// The job goes on, with less than was asked for.
+  std::function<void(const std::string& why)> warned;
+  /// These ranks of a host cannot be started or reached any more. The end of each follows.
+  std::function<void(const std::string& host, const std::string& why, const std::vector<int>& ranks)> broken;
 };
 
 /// The ranks of one host, as their launcher sees them.

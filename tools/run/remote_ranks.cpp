@@ -16,7 +16,6 @@
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
-#include <sinew/core/store/store_table.hpp>
 
 namespace sinew::run {
 namespace {
@@ -165,6 +164,7 @@ void RemoteRanks::take(const AgentFrame& frame, std::string_view payload) {
   switch (frame.kind) {
     case FrameKind::Output: return events_.output({frame.rank, Stream::Output}, payload);
     case FrameKind::Errors: return events_.output({frame.rank, Stream::Errors}, payload);
+    case FrameKind::Warned: return events_.warned(fmt::format("host {}: {}", host_, payload));
     case FrameKind::Broken: return lose(std::string(payload));
     case FrameKind::Ended:
       if (alive_.erase(frame.rank) != 0) events_.ended(frame.rank, decode_ending(payload));
@@ -193,7 +193,7 @@ void RemoteRanks::lose(const std::string& why) {
   if (alive_.empty()) return;
   const std::set<int> lost = std::exchange(alive_, {});
   const std::vector<int> names(lost.begin(), lost.end());
-  events_.broken(fmt::format("host {}: {}; {} lost", host_, why, name_ranks(names)));
+  events_.broken(host_, why, names);
   for (const int rank : lost) events_.ended(rank, Ending{.lost = true});
 }
 

@@ -1,0 +1,154 @@
+#include "fleet.hpp"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/base/random.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/store/store_client.hpp>
+#include <sinew/core/system/host_name.hpp>
+
+#include "local_ranks.hpp"
+#include "remote_ranks.hpp"
+
+extern char** environ;
+
+namespace sinew::run {
+namespace {
+
+/// A TCP port that was free a moment ago: nothing of ours listens there, but programs may want MASTER_PORT for
+/// themselves.
+std::uint16_t free_port(const Config& config) { return listen_everywhere(0, config.ports).address.port(); }
+
+/// The part of our environment that ranks on other hosts get.
+std::vector<std::pair<std::string, std::string>> travelling_environment() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string entry(*e);
+    const std::size_t equals = entry.find('=');
+    const std::string name = entry.substr(0, equals);
+    const bool ours = name.starts_with("SINEW_") && name != "SINEW_RSH";
+    if (ours || name == "PATH" || name == "LD_LIBRARY_PATH") all.emplace_back(name, entry.substr(equals + 1));
+  }
+  return all;
+}
+
+std::string working_folder() {
+  const std::unique_ptr<char, decltype(&std::free)> path(::getcwd(nullptr, 0), &std::free);
+  return path ? path.get() : "/";
+}
+
+}  // namespace
+
+Fleet::Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Config& config, RankEvents events)
+    : loop_(loop),
+      options_(options),
+      logs_(std::move(logs)),
+      config_(config),
+      events_(std::move(events)),
+      secret_(random_secret()),
+      store_(loop_, {.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
+      master_port_(free_port(config)),
+      name_(fmt::format("{:016x}", random_id())) {}
+
+void Fleet::start() {
+  store_.listen(listen_on(bootstrap_address(master_port_, name_)));
+  bool elsewhere = false;
+  for (const HostShare& share : options_.shares) elsewhere = elsewhere || !share.host.empty();
+  if (elsewhere) {
+    port_.emplace(loop_, listen_everywhere(0, config_.ports), TlsContext::open(config_.tls));
+    serves_store_ = port_->serve({.service = kStoreService}, secret_,
+                                 [this](const AuthClaim&, Socket client) { store_.take(std::move(client)); });
+    store_addresses_ = format_addresses(reachable_addresses(config_.interface, port_->number()));
+  }
+  // A rank is in a process group of its own: reading the terminal would stop it.
+  const int input = ::isatty(0) ? -1 : 0;
+  int first = 0;
+  for (const HostShare& share : options_.shares) {
+    start_share(share, first, input);
+    first += share.ranks;
+  }
+}
+
+void Fleet::start_share(const HostShare& share, int first, int input) {
+  RankEvents events = events_;
+  events.ended = [this](int rank, const Ending& ending) {
+    store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
+    events_.ended(rank, ending);
+  };
+  LocalPlan plan;
+  plan.command = options_.command;
+  plan.first = first;
+  plan.count = share.ranks;
+  plan.ranks = options_.ranks;
+  plan.input = input;
+  plan.logs = logs_;
+  if (!share.host.empty()) plan.environment = travelling_environment();
+  plan.environment.emplace_back("SINEW_ALONE", "0");  // the value that --env gives comes later and takes its place
+  plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
+  plan.environment.insert(
+      plan.environment.end(),
+      {{"MASTER_ADDR", master_address()}, {"MASTER_PORT", fmt::format("{}", master_port_)}, {"SINEW_JOB", name_}});
+  if (share.host.empty()) {
+    auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
+    LocalRanks& started = *local;
+    ranks_.push_back(std::move(local));
+    started.start(plan);
+    return;
+  }
+  plan.folder = working_folder();
+  const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
+  auto agent = options_.by_srun ? agent_by_srun(share.host) : agent_by_rsh(config_.rsh, share.host);
+  ranks_.push_back(
+      std::make_unique<RemoteRanks>(loop_, std::move(events), std::move(agent), share.host, task, config_.timeout));
+}
+
+/// The address of the host of rank 0, for programs that serve something there.
+std::string Fleet::master_address() const {
+  if (!options_.shares.front().host.empty()) return options_.shares.front().host;
+  if (options_.shares.size() == 1) return "127.0.0.1";
+  const auto own = reachable_addresses(config_.interface, 0);
+  if (own.empty()) return "127.0.0.1";
+  const std::string text = own.front().text();
+  const std::string host = text.substr(0, text.rfind(':'));
+  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+}
+
+int Fleet::running() const noexcept {
+  int count = 0;
+  for (const auto& r : ranks_) count += r->running();
+  return count;
+}
+
+void Fleet::signal(int number) {
+  for (const auto& r : ranks_) r->signal(number);
+}
+
+void Fleet::hold_all(Stream stream, bool on) {
+  for (const auto& r : ranks_) r->hold_all(stream, on);
+}
+
+void Fleet::hold_one(Source source, bool on) {
+  for (const auto& r : ranks_) r->hold_one(source, on);
+}
+
+void Fleet::reap() {
+  for (const auto& r : ranks_) r->reap();
+}
+
+std::string Fleet::host_of(int rank) const {
+  int first = 0;
+  for (const HostShare& share : options_.shares) {
+    if (rank < first + share.ranks) return share.host.empty() ? host_name() : share.host;
+    first += share.ranks;
+  }
+  return "";
+}
+
+}  // namespace sinew::run

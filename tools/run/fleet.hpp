@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sinew/core/config.hpp>
+#include <sinew/core/net/event_loop.hpp>
+#include <sinew/core/store/store_server.hpp>
+
+#include "options.hpp"
+#include "rank_events.hpp"
+
+namespace sinew::run {
+
+/// All ranks of one start, on all their hosts, and the store at which they meet: at a UNIX socket here, and over TCP
+/// if some are on other hosts.
+class Fleet {
+ public:
+  /// `logs`: of this start. Lifetime: `loop`, `options` and `config` live longer.
+  Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Config& config, RankEvents events);
+
+  /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run or a log file cannot be made.
+  void start();
+  int running() const noexcept;
+  void signal(int number);
+  void hold_all(Stream stream, bool on);
+  void hold_one(Source source, bool on);
+  void reap();
+  /// The name of the host that a rank runs on.
+  std::string host_of(int rank) const;
+
+ private:
+  void start_share(const HostShare& share, int first, int input);
+  std::string master_address() const;
+
+  EventLoop& loop_;
+  const Options& options_;
+  LogOptions logs_;
+  const Config& config_;
+  RankEvents events_;
+  Bytes secret_;
+  StoreServer store_;
+  std::optional<ListeningPort> port_;  // empty if all ranks are on this host
+  ListeningPort::Service serves_store_;
+  std::uint16_t master_port_ = 0;
+  std::string name_;
+  std::string store_addresses_;
+  std::vector<std::unique_ptr<Ranks>> ranks_;  // by host
+};
+
+}  // namespace sinew::run
