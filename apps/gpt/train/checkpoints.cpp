@@ -102,6 +102,10 @@ void Checkpoints::after(std::int64_t step) {
   if (done % options_->save_every == 0 || done == options_->steps) begin(done);
 }
 
+void Checkpoints::save(std::int64_t step) {
+  if (saving_ != step + 1) begin(step + 1);
+}
+
 bool Checkpoints::finish() {
   if (saves_) or_complain([&] { saves_->finish(); });
   return !saves_ || saves_->in_place() == saving_;

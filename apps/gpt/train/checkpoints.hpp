@@ -34,6 +34,8 @@ class Checkpoints {
   static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
   /// After each step: begins a save if one is due, and moves one in flight on.
   void after(std::int64_t step);
+  /// After a step that is to be the last one: begins a save unless after() has begun one.
+  void save(std::int64_t step);
   /// Waits for the last save. Whether it is there, or none was asked for.
   bool finish();
 

@@ -25,15 +25,15 @@ bool is_of_deaths(const sinew::Error& e) {
 /// The Worlds of one job, each what was left of the one before, and the training of the latest.
 class Elastic {
  public:
-  Elastic(sinew::World& first, const Options& options, const Text& text)
-      : options_(options), text_(text), world_(&first), trained_(first.size()) {}
+  Elastic(sinew::World& first, const Options& options, const Text& text, const sinew::StopRequest* stop)
+      : options_(options), text_(text), stop_(stop), world_(&first), trained_(first.size()) {}
 
   int run() {
     std::optional<sinew::Error> why;
     for (;;) {
       try {
         if (why && !take_over(*why)) return 0;
-        if (!training_) training_ = std::make_unique<Training>(*world_, options_, text_);
+        if (!training_) training_ = std::make_unique<Training>(*world_, options_, text_, stop_);
         return training_->run();
       } catch (const sinew::Error& e) {
         if (!is_of_deaths(e) || is_given_up_) throw;
@@ -63,7 +63,7 @@ class Elastic {
 
     Options changed = options_;
     changed.job = job.config;
-    auto next = std::make_unique<Training>(*world_, changed, text_);
+    auto next = std::make_unique<Training>(*world_, changed, text_, stop_);
     const std::int64_t step = next->recover(training_.get());
     say(*world_, fmt::format("{} of {} ranks go on with step {}, {} samples a step", world_->size(), trained_, step,
                              job.config.global_batch));
@@ -97,6 +97,7 @@ class Elastic {
 
   const Options& options_;
   const Text& text_;
+  const sinew::StopRequest* stop_;
   sinew::World* world_;
   int trained_;  // ranks
   bool is_given_up_ = false;
@@ -106,8 +107,8 @@ class Elastic {
 
 }  // namespace
 
-int train_elastic(sinew::World& first, const Options& options, const Text& text) {
-  return Elastic(first, options, text).run();
+int train_elastic(sinew::World& first, const Options& options, const Text& text, const sinew::StopRequest* stop) {
+  return Elastic(first, options, text, stop).run();
 }
 
 }  // namespace gpt

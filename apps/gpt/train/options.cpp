@@ -251,7 +251,8 @@ Options read_options(int argc, char** argv) {
       "  sinew-run -n 4 --restarts 2 gpt --save DIR --resume DIR starts again where it was saved\n"
       "  sinew-run -n 4 --on-failure continue gpt --elastic      goes on with those that are left when ranks die\n"
       "  gpt --plan --plan-ranks 64 --batch 64 --layers 37 --heads 32 --width 4096 --context 2048 --dtype bf16\n"
-      "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed.",
+      "Ends with 0 when all steps are done, 2 when it cannot be done as asked, 1 when it failed, and 75 when SIGTERM\n"
+      "asked for the end and a checkpoint of the last step is in --save.",
       "gpt");
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)->always_capture_default();
   app.get_formatter()->column_width(34);

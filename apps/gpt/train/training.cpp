@@ -53,11 +53,12 @@ void say(const sinew::World& world, const std::string& text) {
   std::fflush(stdout);
 }
 
-Training::Training(sinew::World& world, Options options, const Text& text)
+Training::Training(sinew::World& world, Options options, const Text& text, const sinew::StopRequest* stop)
     : world_(world),
       options_(std::move(options)),
       trainer_(world, options_, text),
-      checkpoints_(world, options_, trainer_) {
+      checkpoints_(world, options_, trainer_),
+      stop_(stop) {
   say(world_, sp::describe(world_.size(), options_.job, engine_facts(options_.shape)));
   if (options_.explain) say(world_, "\n" + trainer_.explain());
 }
@@ -83,6 +84,11 @@ void Training::steps() {
     if (world_.rank() == 0) metrics.add(reports_.back());
     if (is_shown(options_, step) || reports_.back().is_skipped) say(world_, line_of(reports_.back()));
     checkpoints_.after(step);
+    if (stop_ == nullptr || !stop_->came_to_any(world_.communicator())) continue;
+    checkpoints_.save(step);
+    is_stopped_ = true;
+    say(world_, fmt::format("a signal asks for the end: step {} is the last one, and is saved", step));
+    return;
   }
 }
 
@@ -101,6 +107,7 @@ int Training::run() {
   if (!is_recovered_) begin();
   steps();
   const bool saved = checkpoints_.finish();
+  if (is_stopped_) return saved ? sinew::kSavedExitCode : 1;
   if (first_ < options_.steps) say_memory();
   if (!plot_ || !plot_->wanted() || reports_.empty()) return saved ? 0 : 1;
   sinew::draw::Curve curve{fmt::format("loss of {} steps", options_.steps), "step", "nats per byte", "loss"};
@@ -117,7 +124,10 @@ Text text_of(const Options& options) {
 int run(sinew::World& world, const Options& options, const Text& text) {
   if (options.plan) return plan(world, options);
   if (options.elastic) require_elastic(world, options);
-  return options.elastic ? train_elastic(world, options, text) : Training(world, options, text).run();
+  std::optional<sinew::StopRequest> request;
+  if (!options.save.empty()) request.emplace();
+  const sinew::StopRequest* stop = request ? &*request : nullptr;
+  return options.elastic ? train_elastic(world, options, text, stop) : Training(world, options, text, stop).run();
 }
 
 }  // namespace gpt

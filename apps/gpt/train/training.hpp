@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <sinew/collectives/stop_request.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/tools/common/output_file.hpp>
 
@@ -24,8 +25,9 @@ void say(const sinew::World& world, const std::string& text);
 /// Lifetime: ends before World and text.
 class Training {
  public:
+  /// `stop`: ends the training behind a step, with a checkpoint; null: nothing asks for that.
   /// Errors: as Trainer.
-  Training(sinew::World& world, Options options, const Text& text);
+  Training(sinew::World& world, Options options, const Text& text, const sinew::StopRequest* stop);
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
@@ -35,7 +37,8 @@ class Training {
 
   Checkpoints& checkpoints() noexcept { return checkpoints_; }
 
-  /// Returns the program's exit code. Errors: as its parts; InvalidArgument on all ranks alike.
+  /// Returns the program's exit code, kSavedExitCode where a signal ended it and the checkpoint is there.
+  /// Errors: as its parts; InvalidArgument on all ranks alike.
   int run();
 
  private:
@@ -48,7 +51,9 @@ class Training {
   Trainer trainer_;
   Checkpoints checkpoints_;
   std::int64_t first_ = 0;
+  const sinew::StopRequest* stop_;
   bool is_recovered_ = false;
+  bool is_stopped_ = false;
   std::vector<StepReport> reports_;
   std::optional<sinew::tools::OutputFile> plot_;  // on rank 0
 };
@@ -58,7 +63,7 @@ class Training {
 /// with 0.
 /// Under a launcher that does not end a job with its first rank: `sinew-run --on-failure continue`.
 /// Cost: while one World takes over from another its ranks hold both; the steps since the checkpoint.
-int train_elastic(sinew::World& first, const Options& options, const Text& text);
+int train_elastic(sinew::World& first, const Options& options, const Text& text, const sinew::StopRequest* stop);
 
 /// The whole run: says what it does, trains, saves. Returns the program's exit code.
 /// Errors: as its parts; InvalidArgument on all ranks alike.

@@ -72,6 +72,27 @@ TEST_F(Program, IsStartedAgainAndGoesOn_WhenARankIsKilled) {
   EXPECT_GT(last_loss(in("whole")), 1);
 }
 
+TEST_F(Program, SavesAndEndsWithACodeOfItsOwn_WhenARankGetsSigterm) {
+  std::string options;
+  for (const std::string& option : kTiny) options += option + " ";
+  const std::string run = std::string("exec ") + GPT + " " + options + "--zero 3 --steps 1000000 --save-every 1000000 " +
+                          "--save " + in("c");
+  const std::string script = "[ $RANK = 1 ] && echo $$ > " + in("pid") + "; " + run;
+  // The signal comes to rank 1 alone, once some steps are done.
+  const Outcome o = run_program(
+      {"sh", "-c", "(until grep -qs loss " + in("logs") + "/*/attempt_0/0/stdout.log; do sleep 0.01; done; kill $(cat " +
+                       in("pid") + ")) & exec timeout 120 " + SINEW_RUN + " -n 2 --restarts 3 --log-dir " + in("logs") +
+                       " sh -c '" + script + "'"});
+  EXPECT_EQ(o.exit_code, 75) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("a signal asks for the end"));
+  const std::size_t at = o.out.find("the end: step ");
+  ASSERT_NE(at, std::string::npos) << o.out;
+  const int last = std::stoi(o.out.substr(at + 14));
+  const Outcome rest = gpt(1, {"--resume", in("c"), "--steps", std::to_string(last + 2)});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("going on with step " + std::to_string(last + 1)));
+}
+
 /// Rank 2 of 4 is killed while a checkpoint is being written: the one before is whole, and the folder that was not
 /// finished is in nobody's way.
 TEST_F(Program, KeepsTheCheckpointBefore_WhenOneOfFourIsKilledWhileTheySave) {
