@@ -1,5 +1,3 @@
-#include "stop_request.hpp"
-
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -8,12 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/stop_request.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
 namespace {
 
-/// Of the only StopRequest: handlers know no object.
+/// The state of the only StopRequest, because a signal handler knows no object.
 std::atomic<int> first_signal = 0;
 std::atomic<bool> is_taken = false;
 static_assert(std::atomic<int>::is_always_lock_free);
@@ -34,7 +33,8 @@ struct StopRequest::Before {
 };
 
 StopRequest::StopRequest(std::initializer_list<int> signals) {
-  if (is_taken.exchange(true)) throw Error(Code::InvalidArgument, "StopRequest: another one is there; expected one at a time");
+  if (is_taken.exchange(true))
+    throw Error(Code::InvalidArgument, "StopRequest: another one is there; expected one at a time");
   before_ = std::make_unique<Before>();
   first_signal = 0;
   struct sigaction action {};
@@ -44,8 +44,10 @@ StopRequest::StopRequest(std::initializer_list<int> signals) {
   for (const int number : signals) {
     struct sigaction before {};
     if (::sigaction(number, &action, &before) != 0)
-      throw Error(Code::InvalidArgument, fmt::format("StopRequest: signal {} cannot be caught; expected SIGTERM, SIGINT "
-                                                     "or another that can", number));
+      throw Error(Code::InvalidArgument,
+                  fmt::format("StopRequest: signal {} cannot be caught; expected SIGTERM, SIGINT "
+                              "or another that can",
+                              number));
     before_->actions.emplace_back(number, before);
   }
 }

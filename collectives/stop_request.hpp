@@ -1,9 +1,8 @@
 #pragma once
 
-#include <initializer_list>
-
 #include <signal.h>
 
+#include <initializer_list>
 #include <memory>
 
 #include <sinew/collectives/communicator.hpp>
@@ -11,8 +10,8 @@
 
 namespace sinew {
 
-/// The exit code of a rank that was asked to end, has saved its state, and wants to be started again by whoever asked:
-/// EX_TEMPFAIL of <sysexits.h>, os.EX_TEMPFAIL in Python. sinew-run passes it on and does not start the ranks again.
+/// The exit code of a rank that was asked to end and has saved its state. Whoever asked may start it again. sinew-run
+/// passes the code on and does not start the ranks again. It is EX_TEMPFAIL of <sysexits.h>, os.EX_TEMPFAIL in Python.
 inline constexpr int kSavedExitCode = 75;
 
 /// Notes that a signal asks this process to end, in place of what the signal does by itself. A launcher or a scheduler

@@ -52,11 +52,11 @@ case $case in
     start 2 "what --check leaves: 2 hosts and at least 3 needed; host $(address 1): link: " "; cure: " -- --env SINEW_INTERFACE=link1
     if grep -q '^rank' <<<"$said"; then wrong "a rank has started"; fi
     ;;
-  unreachable)
+  cut_off) # the remote shell gets there, and the ranks there get nowhere
     make_hosts 3
     on 1 ip link set link0 down
     export SINEW_TIMEOUT=5s
-    start 0 "check: host $(address 1): " "rank 1 of 2" -- --nodes 2
+    start 1 "--check: the hosts cannot be examined: " "rank 1 of 3 did not come" "every host must reach the one of rank 0" -- --nodes 2
     ;;
   *) echo "run_check.sh: no case '$case'" >&2; exit 2 ;;
 esac

@@ -16,7 +16,11 @@ using testing::Not;
 using Json = nlohmann::json;
 
 Diagnosis diagnosis() {
-  Diagnosis d{.ranks = 4, .hosts = host_names(2), .first_ranks = {0, 2}, .findings = {}, .links = {way(0, 1), way(1, 0), way(0, 1, 1)}};
+  Diagnosis d{.ranks = 4,
+              .hosts = host_names(2),
+              .first_ranks = {0, 2},
+              .findings = {},
+              .links = {way(0, 1), way(1, 0), way(0, 1, 1)}};
   d.findings = {{Severity::Warns, "link", "no answer", "look", {"n0", "n1"}},
                 {Severity::Fine, "memory", "1 GiB left", "", {"n0"}},
                 {Severity::Fine, "memory", "2 GiB left", "", {"n1"}}};

@@ -1,4 +1,4 @@
-// What sinew-run finds out about hosts before it starts a job there.
+// sinew-run --check examines hosts before it starts a job there.
 #include <signal.h>
 
 #include <filesystem>
@@ -46,8 +46,9 @@ TEST(HostVerdicts, SayOfEachHostWhatFailsAndWarns) {
 
 TEST(HostVerdicts, RefuseWhatIsNoReport) {
   const std::string whole = kReport;
-  for (const std::string& wrong : {std::string(), std::string("{}"), whole.substr(0, whole.size() / 2), std::string("[1]"),
-                                   std::string(R"({"hosts": ["a"], "first_ranks": [], "findings": []})")}) {
+  for (const std::string& wrong :
+       {std::string(), std::string("{}"), whole.substr(0, whole.size() / 2), std::string("[1]"),
+        std::string(R"({"hosts": ["a"], "first_ranks": [], "findings": []})")}) {
     EXPECT_THROW(run::read_verdicts(wrong), Error) << wrong;
   }
 }
@@ -135,8 +136,8 @@ TEST(SinewRunCheck, EndsByASignal) {
 
 TEST(SinewRunNodes, TakeAsManyHostsAsAsked) {
   const FakeRsh rsh;
-  const Outcome most = sinew_run({"--nodes", "1:2", "--hosts", "a:1,b:2,c:4", "sh", "-c", "echo $WORLD_SIZE"},
-                                 {rsh.variable()});
+  const Outcome most =
+      sinew_run({"--nodes", "1:2", "--hosts", "a:1,b:2,c:4", "sh", "-c", "echo $WORLD_SIZE"}, {rsh.variable()});
   EXPECT_EQ(lines(most.out).size(), 3u) << most.err;
   const Outcome few = sinew_run({"--nnodes", "3", "--hosts", "a:1,b:2", "true"}, {rsh.variable()});
   EXPECT_EQ(few.exit_code, 2);

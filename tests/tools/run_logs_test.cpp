@@ -1,4 +1,4 @@
-// What sinew-run writes to log files, and what it says at the end of a job that failed.
+// sinew-run writes log files, and says at the end of a failed job what has failed.
 #include <signal.h>
 #include <unistd.h>
 
@@ -215,9 +215,9 @@ TEST(SinewRunSummary, TellsWhatFailedByItself_FromWhatWasEnded) {
 TEST(SinewRunSummary, IsNotThere_WhenAllIsWell_OrAUserEndsTheJob) {
   EXPECT_EQ(run_script(2, "true").err, "");
   const ScratchFolder folder;
-  const std::string command = fmt::format(
-      "{} -n 1 sh -c 'echo x > {}; sleep 1000' & until [ -s {} ]; do sleep 0.05; done; kill $!; wait $!", SINEW_RUN,
-      folder / "ready", folder / "ready");
+  const std::string command =
+      fmt::format("{} -n 1 sh -c 'echo x > {}; sleep 1000' & until [ -s {} ]; do sleep 0.05; done; kill $!; wait $!",
+                  SINEW_RUN, folder / "ready", folder / "ready");
   const Outcome o = run_program({"bash", "-c", command});
   EXPECT_EQ(o.exit_code, 128 + SIGTERM);
   EXPECT_THAT(o.err, Not(HasSubstr("the job failed")));
@@ -233,9 +233,15 @@ TEST(SinewRunSaved, PassesTheCodeOn_AndDoesNotStartAgain) {
   EXPECT_EQ(lines_of(folder / "ready").size(), 2u);
   // A scheduler may have told the ranks themselves.
   const Outcome told = run_script(2, "trap 'exit 75' TERM; [ $RANK = 1 ] && exit 75; while :; do sleep 0.05; done",
-                                  {"--restarts", "5"});
+                                  {"--restarts", "5", "--grace", "500ms"});
   EXPECT_EQ(told.exit_code, 75);
   EXPECT_THAT(told.err, Not(HasSubstr("again")));
+}
+
+TEST(SinewRunSaved, LeavesTheOthersTheGrace_ToEndByThemselves) {
+  const Outcome o = run_script(2, "[ $RANK = 1 ] && exit 75; sleep 1; exit 75");
+  EXPECT_EQ(o.exit_code, 75) << o.err;
+  EXPECT_EQ(o.err, "sinew-run: rank 1 ended with exit code 75: it has saved its state\n");
 }
 
 TEST(SinewRunSaved, IsAFailure_WhereOneRankHasNotSaved) {
@@ -245,9 +251,9 @@ TEST(SinewRunSaved, IsAFailure_WhereOneRankHasNotSaved) {
 }
 
 TEST(SinewRunStandalone, StaysOnThisHost_InAnAllocationOfSlurms) {
-  const Outcome o = run_script(2, "echo $WORLD_SIZE $MASTER_ADDR", {"--standalone"},
-                               {"SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2,1", "SLURM_JOB_NUM_NODES=2",
-                                "SINEW_RSH=false"});
+  const Outcome o =
+      run_script(2, "echo $WORLD_SIZE $MASTER_ADDR", {"--standalone"},
+                 {"SLURM_JOB_NODELIST=n[1-2]", "SLURM_TASKS_PER_NODE=2,1", "SLURM_JOB_NUM_NODES=2", "SINEW_RSH=false"});
   EXPECT_EQ(o.exit_code, 0) << o.err;
   EXPECT_THAT(lines(o.out), UnorderedElementsAre("[0] 2 127.0.0.1", "[1] 2 127.0.0.1"));
 }
@@ -255,7 +261,8 @@ TEST(SinewRunStandalone, StaysOnThisHost_InAnAllocationOfSlurms) {
 TEST(SinewRunRestarts, WaitLongerEachTime_AndEndBySignalsMeanwhile) {
   const ScratchFolder folder;
   const std::string script = fmt::format("date +%s%N >> {}; exit 1", folder / "starts");
-  const std::string all = fmt::format("exec {} -n 1 --max-restarts 9 sh -c '{}' 2> {}", SINEW_RUN, script, folder / "said");
+  const std::string all =
+      fmt::format("exec {} -n 1 --max-restarts 9 sh -c '{}' 2> {}", SINEW_RUN, script, folder / "said");
   Running job({"-n", "1", "--grace", "1h", "sh", "-c", all});
   const Strings starts = wait_for_lines(folder / "starts", 3);
   ASSERT_EQ(starts.size(), 3u);

@@ -14,10 +14,10 @@
 #include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/store_server.hpp>
+#include <sinew/tools/run/output/outlet.hpp>
 
 #include "agent_protocol.hpp"
 #include "local_ranks.hpp"
-#include <sinew/tools/run/output/outlet.hpp>
 #include "signals.hpp"
 
 namespace sinew::run {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include <sinew/core/transport.hpp>
+#include <sinew/tools/run/output/stream.hpp>
 
 #include "local_ranks.hpp"
-#include <sinew/tools/run/output/stream.hpp>
 
 // sinew-run starts one agent per other host, through ssh, and talks to it over its standard input and output.
 //   to the agent:    u32 length, AgentTask; then AgentOrders; end of file: end everything

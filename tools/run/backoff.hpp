@@ -7,8 +7,8 @@
 
 namespace sinew::run {
 
-/// How long sinew-run waits before it starts the ranks again: kFirst after the first failure, twice as long after each
-/// further one, kLongest at most. A start that lived for kHealthy or longer begins the series anew.
+/// Says how long sinew-run waits before it starts the ranks again: kFirst after the first failure, twice as long after
+/// each further one, kLongest at most. A start that lived for kHealthy or longer begins the series anew.
 class Backoff {
  public:
   static constexpr Duration kFirst = std::chrono::seconds(1);

@@ -45,7 +45,8 @@ std::vector<std::string> FailureSummary::lines(const std::string& logs) const {
   }
   if (!ended_.empty()) all.push_back(fmt::format("sinew-run ended because of it: {}", named(ended_)));
   for (const auto& [how, ranks] : failed_) all.push_back(fmt::format("failed after it: {} {}", named(ranks), how));
-  if (!logs.empty()) all.push_back(fmt::format("log files: {}/RANK/stderr.log, rank {}'s on host {}", logs, f.rank, f.host));
+  if (!logs.empty())
+    all.push_back(fmt::format("log files: {}/RANK/stderr.log, rank {}'s on host {}", logs, f.rank, f.host));
   return all;
 }
 

@@ -14,8 +14,8 @@
 
 namespace sinew::run {
 
-/// All ranks of one start, on all their hosts, and the store at which they meet: at a UNIX socket here, and over TCP
-/// if some are on other hosts.
+/// All ranks of one start on all their hosts, and the store at which they meet. The store listens at a UNIX socket
+/// here, and over TCP if some ranks are on other hosts.
 class Fleet {
  public:
   /// `logs`: of this start. Lifetime: `loop`, `options` and `config` live longer.

@@ -77,17 +77,17 @@ HealthCheck::Faults HealthCheck::examine(const Options& job) {
   const Options options = doctors(job);
   EventLoop loop;
   std::string report;  // of rank 0
-  LastLines errors;    // of all ranks
+  LastLines errors;    // of rank 0, which knows who did not come
   Faults lost;
   Deadline end = *deadline_;
   bool killed = false;
   RankEvents events;
   events.output = [&](Source source, std::string_view bytes) {
     if (source == Source{0, Stream::Output}) report += bytes;
-    if (source.second == Stream::Errors) errors.take(bytes);
+    if (source == Source{0, Stream::Errors}) errors.take(bytes);
   };
-  events.ended = [](int, const Ending&) {};      // the report tells how
-  events.warned = [](const std::string&) {};     // there are no log files
+  events.ended = [](int, const Ending&) {};   // the report tells how
+  events.warned = [](const std::string&) {};  // there are no log files
   events.broken = [&](const std::string& host, const std::string& why, const std::vector<int>& ranks) {
     if (killed) return;
     if (lost.empty()) end = Deadline(std::min(Clock::now() + kFurtherLosses, deadline_->at()));

@@ -19,7 +19,7 @@ namespace sinew::run {
 /// Runs `sinew-info doctor` as the ranks of the job on all hosts that it may take, before the job itself.
 class HealthCheck {
  public:
-  /// How long a check of so many hosts takes at most.
+  /// The longest time that a check of so many hosts takes.
   static Duration patience(std::size_t hosts) { return std::chrono::seconds(60) + hosts * std::chrono::seconds(1); }
 
   HealthCheck(const Config& config, const SignalDescriptor& signals);

@@ -43,6 +43,7 @@ class Job {
   RankEvents events();
   int exit_code() const noexcept;
   void on_ended(int rank, const Ending& ending);
+  void on_saved(int rank, const Ending& ending);
   void close_output();
   void on_signals();
   /// Somebody wants the job to end. Asked twice, it ends at once.
@@ -50,6 +51,7 @@ class Job {
   void end_others();
   /// From now on the ranks have until --grace has passed.
   void ask_to_end(int number);
+  void end_if_left_behind();
   void kill_if_late();
   void kill();
   Deadline next_look() const noexcept;
@@ -70,6 +72,7 @@ class Job {
   int asked_by_ = 0;        // the first signal that told ranks to end
   bool killed_ = false;
   std::optional<Deadline> kill_at_;
+  std::optional<Deadline> end_at_;  // when the others have had their time, since a rank has saved its state and left
 };
 
 }  // namespace sinew::run

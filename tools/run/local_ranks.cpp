@@ -16,7 +16,8 @@
 namespace sinew::run {
 namespace {
 
-/// Of this process: for each rank two pipes, a connection to the store and two log files.
+/// Asks for the descriptors of this process and its ranks. For each rank this process has two pipes, a connection to
+/// the store and perhaps two log files.
 void require_descriptors(const LocalPlan& plan) {
   constexpr std::size_t kOwn = 64;
   constexpr std::size_t kForRank = 5;

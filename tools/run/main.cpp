@@ -33,7 +33,8 @@ constexpr const char* kHelp =
     "unchanged. Signals are passed on, but for those that it was started to ignore. A signal that ends a job leaves "
     "its\n"
     "ranks the time of --grace, then SIGKILL ends them; a second one ends them at once. The exit code is that of the\n"
-    "first rank that failed, 128 plus the signal's number if a signal ended it, 255 if its host was lost. It is 75 where\n"
+    "first rank that failed, 128 plus the signal's number if a signal ended it, 255 if its host was lost. It is 75 "
+    "where\n"
     "ranks ended with 75 and none failed: these have saved their state, and are not started again.";
 
 /// Waits between two starts. Returns the signal that ends the job meanwhile; 0: none came.

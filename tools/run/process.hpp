@@ -18,8 +18,8 @@ struct Ending {
   int code = 0;
   int signal = 0;
   bool core = false;
-  bool lost = false;  ///< nobody knows: its host cannot be reached any more
-  pid_t pid = -1;     ///< on its host; -1: unknown
+  bool lost = false;             ///< nobody knows: its host cannot be reached any more
+  pid_t pid = -1;                ///< on its host; -1: unknown
   std::string last_errors = {};  ///< the last lines that it wrote to standard error, unless it ended well
 
   static Ending from_wait_status(int status) noexcept;

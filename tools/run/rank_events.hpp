@@ -5,8 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "process.hpp"
 #include <sinew/tools/run/output/stream.hpp>
+
+#include "process.hpp"
 
 namespace sinew::run {
 

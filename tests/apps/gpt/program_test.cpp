@@ -75,14 +75,15 @@ TEST_F(Program, IsStartedAgainAndGoesOn_WhenARankIsKilled) {
 TEST_F(Program, SavesAndEndsWithACodeOfItsOwn_WhenARankGetsSigterm) {
   std::string options;
   for (const std::string& option : kTiny) options += option + " ";
-  const std::string run = std::string("exec ") + GPT + " " + options + "--zero 3 --steps 1000000 --save-every 1000000 " +
-                          "--save " + in("c");
+  const std::string run = std::string("exec ") + GPT + " " + options +
+                          "--zero 3 --steps 1000000 --save-every 1000000 " + "--save " + in("c");
   const std::string script = "[ $RANK = 1 ] && echo $$ > " + in("pid") + "; " + run;
   // The signal comes to rank 1 alone, once some steps are done.
-  const Outcome o = run_program(
-      {"sh", "-c", "(until grep -qs loss " + in("logs") + "/*/attempt_0/0/stdout.log; do sleep 0.01; done; kill $(cat " +
-                       in("pid") + ")) & exec timeout 120 " + SINEW_RUN + " -n 2 --restarts 3 --log-dir " + in("logs") +
-                       " sh -c '" + script + "'"});
+  const Outcome o = run_program({"sh", "-c",
+                                 "(until grep -qs loss " + in("logs") +
+                                     "/*/attempt_0/0/stdout.log; do sleep 0.01; done; kill $(cat " + in("pid") +
+                                     ")) & exec timeout 120 " + SINEW_RUN + " -n 2 --restarts 3 --log-dir " +
+                                     in("logs") + " sh -c '" + script + "'"});
   EXPECT_EQ(o.exit_code, 75) << o.err;
   EXPECT_THAT(o.out, HasSubstr("a signal asks for the end"));
   const std::size_t at = o.out.find("the end: step ");

@@ -166,7 +166,8 @@ Diagnosis examine(const Launch& launch, const Config& config, std::optional<std:
   for (const Bytes& bytes : exchange.all_gather(to_bytes(record_of_this_rank(config)))) {
     ranks.push_back(rank_record_from(bytes));
   }
-  Diagnosis diagnosis{.ranks = exchange.size, .hosts = {}, .first_ranks = {}, .findings = check_versions(ranks), .links = {}};
+  Diagnosis diagnosis{
+      .ranks = exchange.size, .hosts = {}, .first_ranks = {}, .findings = check_versions(ranks), .links = {}};
   if (would_fail(diagnosis.findings)) {
     diagnosis.findings.push_back(untried_world(diagnosis.findings));
     return diagnosis;

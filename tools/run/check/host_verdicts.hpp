@@ -6,7 +6,7 @@
 
 namespace sinew::run {
 
-/// What `sinew-info doctor` says of one host of a job.
+/// The findings of `sinew-info doctor` about one host of a job.
 struct HostVerdict {
   int first_rank = 0;                 ///< the lowest that runs there
   std::string name;                   ///< as the host calls itself

@@ -19,8 +19,8 @@ struct LogOptions {
   RankSet printed;  ///< these are printed, too
 };
 
-/// The log files of ranks of this host. A file that cannot be written, because its disk is full for example, costs no
-/// output and no rank: a warning says so, and what would have gone to it is printed from then on.
+/// The log files of ranks of this host. If a file cannot be written any more, on a full disk for example, then a
+/// warning says so. The rank goes on, and what would have gone to the file is printed.
 class RankLogs {
  public:
   /// `warn` gets the reason when a file cannot be written any more, once for all ranks with the same reason.
