@@ -14,6 +14,7 @@
 
 #include <sinew/collectives/control/survival/survivors.hpp>
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/launch/rendezvous.hpp>
 #include <sinew/collectives/virtual_cluster/virtual_facts.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/collectives/world/child_communicator.hpp>
@@ -28,6 +29,7 @@
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/host/cpu.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
 
 namespace sinew {
@@ -91,6 +93,11 @@ World::~World() {
 }
 
 World World::from_environment(WorldOptions options) {
+  if (Rendezvous::limits()) {
+    const std::shared_ptr<Rendezvous> rendezvous = Rendezvous::of_process(options.config);
+    if (options.secret.empty()) options.secret = rendezvous->secret();
+    return World(make_of_rounds(*rendezvous, options));
+  }
   const Launch launch = exchange_from_environment(options.config);
   if (options.secret.empty()) options.secret = launch.secret;
   return create(launch.exchange, std::move(options));
@@ -109,13 +116,13 @@ World World::create(Exchange exchange, WorldOptions options) {
     throw Error(Code::InvalidArgument,
                 fmt::format("exchange.all_gather returned {} elements, expected {}, one per rank", all.size(), size));
   };
-  return World(make(exchange, std::move(options), 0));
+  return World(make(exchange, std::move(options)));
 }
 
-std::unique_ptr<World::Inside> World::make(const Exchange& base, WorldOptions options, std::uint8_t generation) {
+std::unique_ptr<World::Inside> World::make(const Exchange& base, WorldOptions options) {
   const MakingRounds making(base);
   const Exchange& exchange = making.exchange();
-  auto state = std::make_shared<WorldState>(exchange, std::move(options), generation);
+  auto state = std::make_shared<WorldState>(exchange, std::move(options));
   if (state->options.virtual_world) {
     set_virtual_rates(*state->options.virtual_world, state->facts);
   } else {
@@ -123,7 +130,7 @@ std::unique_ptr<World::Inside> World::make(const Exchange& base, WorldOptions op
     settle_costs(*state, state->with_lock_free(exchange));
   }
   auto all = or_give_up(exchange, [&] {
-    return CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->generation, 0, "world"));
+    return CommunicatorState::make(state, everyone(exchange.rank, exchange.size, state->tag_generation(), 0, "world"));
   });
   all->adopt(make_offloads(*state, all->group, exchange));
   if (SharedProgress* shared = state->calls->shared()) shared->start_thread();
@@ -185,7 +192,7 @@ Communicator World::subgroup(std::span<const int> ranks, std::string_view name, 
     const std::scoped_lock lock(in.bootstrap_mutex);
     if (!in.bootstrap) {
       in.bootstrap = CommunicatorState::make(
-          in.state, everyone(state.rank, state.size, state.generation, WorldState::kBootstrapId, "subgroups"));
+          in.state, everyone(state.rank, state.size, state.tag_generation(), WorldState::kBootstrapId, "subgroups"));
     }
     bootstrap = in.bootstrap.get();
   }
@@ -203,7 +210,7 @@ Communicator World::subgroup(std::span<const int> ranks, std::string_view name, 
   }
   Group group{members.rank,
               {ranks.begin(), ranks.end()},
-              state.generation,
+              state.tag_generation(),
               id,
               mix(seed, WireReader(nonce).value<std::uint64_t>()),
               std::string(name.substr(0, kLongestGroupName))};
@@ -220,7 +227,7 @@ void World::abort(const std::string& reason) {
   state.abort(fmt::format("rank {} aborted the world", state.rank), reason);
 }
 
-World World::shrink() {
+void World::end_generation() {
   WorldState& state = *inside().state;
   state.locked([&] {
     const Status lost = state.control->world_end();
@@ -231,6 +238,11 @@ World World::shrink() {
                               : Status(Code::Aborted, went_on, -1);
     state.control->end_world(reason, WorldState::kAboutToBeKnownMs);
   });
+}
+
+World World::shrink() {
+  WorldState& state = *inside().state;
+  end_generation();
   // What UCX has under way with a rank that lives ends only when that one makes progress, too: nobody waits here
   // without, and whoever leaves here has met all others behind their calls.
   std::optional<ProgressMeanwhile> meanwhile;
@@ -239,9 +251,45 @@ World World::shrink() {
   Survivors survivors(state.control->service(), state.options.secret, state.options.config);
   survivors.agree([&](const Exchange& exchange) {
     next.reset();
-    next = make(exchange, state.options, static_cast<std::uint8_t>(state.generation + 1));
+    WorldOptions options = state.options;
+    ++options.generation;
+    next = make(exchange, std::move(options));
   });
   return World(std::move(next));
+}
+
+bool World::is_change_due() {
+  const Config& config = inside().state->options.config;
+  return Rendezvous::limits() && Rendezvous::of_process(config)->is_change_due();
+}
+
+World World::grow() {
+  WorldState& state = *inside().state;
+  if (!Rendezvous::limits())
+    throw Error(Code::Unavailable,
+                "grow: the launcher of this job lets no process join it; expected sinew-run with --nodes MIN:MAX or "
+                "--spares N. shrink() goes on with the ranks that are left");
+  const std::shared_ptr<Rendezvous> rendezvous = Rendezvous::of_process(state.options.config);
+  end_generation();
+  std::optional<ProgressMeanwhile> meanwhile;  // as in shrink()
+  if (state.calls->shared() == nullptr) meanwhile.emplace(*state.engine);
+  return World(make_of_rounds(*rendezvous, state.options));
+}
+
+/// A rank may die while the World of its round is made. Then all ask for the next round.
+std::unique_ptr<World::Inside> World::make_of_rounds(Rendezvous& rendezvous, const WorldOptions& options) {
+  for (;;) {
+    const Round round = rendezvous.next(options.counts);
+    if (!round.has_rank()) continue;
+    WorldOptions of_round = options;
+    of_round.generation = static_cast<std::uint32_t>(round.number());
+    try {
+      return make(round.exchange_of_ranks(), std::move(of_round));
+    } catch (const Error& e) {
+      if (e.code() != Code::PeerLost && e.code() != Code::Aborted) throw;
+      log::info("round {} of the job ends before it began: {}", round.number(), e.what());
+    }
+  }
 }
 
 int World::descriptor() const { return inside().state->engine->descriptor(); }

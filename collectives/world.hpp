@@ -26,6 +26,7 @@ namespace sinew {
 /// Cost: Multiple adds about 10 ns to a call with CallOptions::waits_at_once, and 0.2 us to others (bench/overhead).
 enum class Threads : std::uint8_t { Single, Multiple };
 
+class Rendezvous;
 struct VirtualWorld;
 
 /// The options of a World.
@@ -41,6 +42,12 @@ struct WorldOptions {
   /// False: the World measures nothing. It reads the costs of its machines from the cache file, or assumes them. Use
   /// this for a second World of the same processes.
   bool measures = true;
+  /// Counts the Worlds of a job whose ranks change, from 0. It is equal on all ranks, and a part of the names of trace
+  /// files.
+  std::uint32_t generation = 0;
+  /// For a job that gains and loses ranks (sinew-run --nodes MIN:MAX): the numbers of ranks that the program can run
+  /// with, ascending, and equal on all ranks. Such as the multiples of the ranks of a model's replica. Empty: any.
+  std::vector<int> counts{};
   /// A cluster that the ranks, which are threads, act as if they ran on. Null: the ranks use the real machine.
   std::shared_ptr<const VirtualWorld> virtual_world{};
 };
@@ -65,6 +72,7 @@ class SINEW_API World {
   /// Makes the World of the job to which this process belongs. The launcher is mpirun (Open MPI, MPICH), srun, torchrun
   /// or sinew-run, or the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set. Without a launcher, or with
   /// SINEW_ALONE=1, the World has one rank.
+  /// In a job that gains and loses ranks, a process waits here until it gets a rank.
   /// Errors: InvalidArgument for a wrong variable. Unavailable if the other ranks cannot be reached. Timeout with the
   ///         ranks that did not come.
   static World from_environment(WorldOptions options = {});
@@ -136,6 +144,21 @@ class SINEW_API World {
   /// Errors: Timeout with the ranks that did not come, and those of create().
   World shrink();
 
+  /// True if the job could go on with more ranks than this World has, because other processes wait to join it. Always
+  /// false if the job cannot gain ranks. One rank asks, and tells the others, so that all of them call grow() after the
+  /// same step.
+  /// Cost: a round trip to the launcher.
+  bool is_change_due();
+
+  /// Makes the next generation of the World with all processes of the job that live: ranks of this World, processes
+  /// that wait to join, and spares. All ranks of this World that live must call it, after a failure as well as when
+  /// is_change_due(). It has the largest number of ranks that the launcher's limits and WorldOptions::counts permit.
+  /// A rank keeps its number if it can. A process that gets no rank waits here for one.
+  /// The calls of this World end on all ranks, as in shrink(). Afterwards this World may only be destroyed.
+  /// Errors: Unavailable if the launcher does not let the job gain ranks. PeerLost if the launcher has ended. Those of
+  ///         create().
+  World grow();
+
   /// A descriptor for the user's own event loop. It is readable when poll() has something to do. Call poll() until it
   /// returns 0 before you sleep on the descriptor.
   int descriptor() const;
@@ -145,9 +168,11 @@ class SINEW_API World {
 
  private:
   struct Inside;
-  static std::unique_ptr<Inside> make(const Exchange& base, WorldOptions options, std::uint8_t generation);
+  static std::unique_ptr<Inside> make(const Exchange& base, WorldOptions options);
+  static std::unique_ptr<Inside> make_of_rounds(Rendezvous& rendezvous, const WorldOptions& options);
   explicit World(std::unique_ptr<Inside> inside) noexcept;
   Inside& inside() const;
+  void end_generation();
 
   std::unique_ptr<Inside> inside_;
 };

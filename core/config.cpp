@@ -169,6 +169,8 @@ std::vector<Row> make_rows() {
        }},
       {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
        [](const Config&) { return std::string(); }},
+      {"SINEW_ELASTIC", "MIN:MAX in ranks, such as 2:8", "set by sinew-run: the job gains and loses ranks",
+       [](Config&, std::string_view) {}, [](const Config&) { return std::string(); }},
   };
 }
 
@@ -224,7 +226,7 @@ void Config::set(std::string_view entry) {
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}' is no setting: expected NAME=VALUE, such as SINEW_TIMEOUT=30s", entry));
   const std::string_view name = entry.substr(0, equals);
-  if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_LOG")
+  if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_ELASTIC" || name == "SINEW_LOG")
     throw Error(Code::InvalidArgument, fmt::format("{}: only the environment can set this variable", name));
   const auto row = std::ranges::find(rows(), name, &Row::name);
   if (row == rows().end()) reject_name(name);

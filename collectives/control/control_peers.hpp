@@ -20,7 +20,7 @@ class ControlService;
 
 /// What a World tells the control plane that it makes.
 struct ControlSetup {
-  std::uint8_t generation = 0;
+  std::uint32_t generation = 0;
   HostPeers& host;  ///< outlives the plane
   std::string host_id;
   Bytes secret;

@@ -8,6 +8,7 @@
 #include <sinew/collectives/launch/master.hpp>
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
+#include <sinew/collectives/launch/rendezvous.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
@@ -22,6 +23,7 @@ std::string_view name_of(LaunchKind kind) noexcept {
     case LaunchKind::Pmix: return "PMIx";
     case LaunchKind::Pmi1: return "PMI-1";
     case LaunchKind::Slurm: return "srun";
+    case LaunchKind::Elastic: return "sinew-run, elastic";
     case LaunchKind::OtherLauncher: return "another launcher's variables";
   }
   return "?";
@@ -65,6 +67,7 @@ Launch exchange_from_environment(const Config& config) {
   // What is wrong with a file is told before anybody waits for this rank.
   if (!config.secret_file.empty()) static_cast<void>(secret_from_file(config.secret_file));
   static_cast<void>(TlsContext::open(config.tls));
+  if (v.kind == LaunchKind::Elastic) return launch_from_rendezvous(v, config);
   if (v.ranks == 1) return {v.kind, exchange_alone(), random_secret(), v.job, 0, 1, nullptr};
   if (pmi1_is_over(v)) v = read_beside_pmi(process_environment(), v.pmi_descriptor);
   const int world = next_world();

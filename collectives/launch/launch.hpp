@@ -21,6 +21,7 @@ enum class LaunchKind : std::uint8_t {
   Pmix,           ///< Open MPI's mpirun, Slurm with pmix
   Pmi1,           ///< MPICH's Hydra, Slurm with pmi2
   Slurm,          ///< srun without either: what its own variables say
+  Elastic,        ///< SINEW_ELASTIC=MIN:MAX: sinew-run with --nodes MIN:MAX or --spares
   OtherLauncher,  ///< a launcher whose protocol is off or unknown here: its variables for rank and number of ranks
 };
 SINEW_API std::string_view name_of(LaunchKind kind) noexcept;
@@ -43,6 +44,8 @@ struct Launch {
 /// Errors: InvalidArgument for variables that contradict each other or are half set, saying what is set and what is
 ///         missing; Unavailable where several hosts have no secret, or a launcher promises other ranks without a way to
 ///         them; Timeout naming who did not come.
+/// In an elastic job it waits until this process has a rank, and each call gives the World of another round
+/// (Rendezvous).
 SINEW_API Launch exchange_from_environment(const Config& config);
 
 /// A launcher has started this process as a rank, by the variables that it sets, and SINEW_ALONE=1 is not set.

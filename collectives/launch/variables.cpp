@@ -11,6 +11,7 @@
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/base/made_once.hpp>
+#include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/socket_address.hpp>
 
@@ -145,6 +146,21 @@ LaunchVariables read_master(const Lookup& lookup) {
   return v;
 }
 
+LaunchVariables read_elastic(const Lookup& lookup) {
+  LaunchVariables v;
+  v.ranks = 0;  // the rendezvous knows
+  const std::string said = *lookup("SINEW_ELASTIC");
+  const std::size_t colon = std::min(said.find(':'), said.size());
+  const auto least = parse_number<int>(std::string_view(said).substr(0, colon));
+  const auto most = parse_number<int>(std::string_view(said).substr(std::min(colon + 1, said.size())));
+  if (!least || !most || *least < 1 || *most < *least)
+    reject_variable(fmt::format("SINEW_ELASTIC={}: expected MIN:MAX in ranks, such as 2:8", said));
+  v.least_ranks = *least;
+  v.most_ranks = *most;
+  v.master_port = read_port(lookup, 0);
+  return v;
+}
+
 LaunchVariables read_pmix(const Lookup& lookup) {
   LaunchVariables v;
   v.rank = *variable_number(lookup, "PMIX_RANK", 0);
@@ -184,6 +200,10 @@ struct LauncherSigns {
 /// The nearest first.
 std::vector<LauncherSigns> make_launcher_signs() {
   return {
+      {LaunchKind::Elastic,
+       {"SINEW_ELASTIC"},
+       {"SINEW_ELASTIC", "SINEW_JOB", "MASTER_PORT"},
+       &read_elastic},
       {LaunchKind::Variables,
        {"RANK", "WORLD_SIZE"},
        {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},

@@ -26,6 +26,8 @@ struct LaunchVariables {
   std::uint16_t master_port = 0;
   bool port_taken = false;  ///< an agent of torchrun listens there already
   std::string job;          ///< SINEW_JOB, or what the launcher calls the job
+  int least_ranks = 0;      ///< Elastic: SINEW_ELASTIC's first number
+  int most_ranks = 0;       ///< Elastic: its second number
   int pmi_descriptor = -1;  ///< Pmi1: PMI_FD, or -1 where the server listens at pmi_port
   std::string pmi_port;     ///< Pmi1: PMI_PORT
   int pmi_id = -1;          ///< Pmi1: PMI_ID, by which the server at pmi_port knows this process

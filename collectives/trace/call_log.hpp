@@ -16,7 +16,7 @@ namespace sinew {
 struct LogOwner {
   int rank = 0;
   int ranks = 1;
-  std::uint8_t generation = 0;
+  std::uint32_t generation = 0;
   std::uint64_t job = 0;
   std::int64_t ahead_ns = 0;
   std::int64_t ahead_error_ns = 0;

@@ -90,7 +90,7 @@ class PeerLink {
   }
 
  private:
-  Tag tag() const { return Tag::user(world_.generation, 1, 0); }
+  Tag tag() const { return Tag::user(world_.tag_generation(), 1, 0); }
 
   WorldState& world_;
   int peer_;
@@ -165,7 +165,7 @@ class Rounds {
                                .in = {in_of(i + k), bytes_},
                                .out = combines() ? Buffer{in_of(i + k), bytes_} : Buffer{out_of(i + k), 2 * bytes_},
                                .history = fingerprint_,
-                               .generation = world_.generation,
+                               .generation = world_.tag_generation(),
                                .sequence = static_cast<std::uint16_t>(k)},
                               done[k]);
       }

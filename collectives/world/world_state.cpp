@@ -97,11 +97,11 @@ void require_right_options(WorldOptions& options, int size) {
 
 }  // namespace
 
-WorldState::WorldState(const Exchange& exchange, WorldOptions given, std::uint8_t generation_of)
+WorldState::WorldState(const Exchange& exchange, WorldOptions given)
     : rank(exchange.rank),
       size(exchange.size),
       options(std::move(given)),
-      generation(generation_of),
+      generation(options.generation),
       free_ids(kIdPairs / 64, ~std::uint64_t{0}) {
   free_ids.back() &= ~(std::uint64_t{1} << 63);  // kBootstrapId
   if (options.count_sent) sent_bytes.resize(static_cast<std::size_t>(size));
@@ -372,7 +372,7 @@ void WorldState::open_fabric(Module& module, const NicName& nic, TransportStatus
   try {
     if (const Availability can = module.available(); !can.ok) throw Error(Code::Unavailable, can.reason);
     auto fabric = module.open(
-        {rank, size, generation, *host, options.secret, host_id, options.config, device_runtime, device, nic});
+        {rank, size, tag_generation(), *host, options.secret, host_id, options.config, device_runtime, device, nic});
     if (!fabric) throw Error(Code::System, "its open() returned no fabric");
     if (options.virtual_world) {
       fabric = std::make_unique<VirtualFabric>(std::move(fabric), options.virtual_world->on.network, rank);
@@ -462,7 +462,7 @@ void WorldState::give_id_back(std::uint16_t id) noexcept {
 
 SelfLink& WorldState::self_link() {
   if (!self_link_) {
-    self_link_ = std::make_unique<SelfLink>(generation);
+    self_link_ = std::make_unique<SelfLink>(tag_generation());
     engine->add(*self_link_);
   }
   return *self_link_;

@@ -35,7 +35,7 @@ struct CommunicatorState;
 /// The state that a World and its communicators share. Members are destroyed in reverse order: endpoints before
 /// fabrics, and these before `host`. Memory into which transports write is destroyed last.
 struct WorldState {
-  WorldState(const Exchange& exchange, WorldOptions options, std::uint8_t generation = 0);
+  WorldState(const Exchange& exchange, WorldOptions options);
   ~WorldState();
 
   /// True once a World of this process has settled its costs. Later Worlds do not measure doubtful costs again.
@@ -44,7 +44,10 @@ struct WorldState {
   int rank;
   int size;
   WorldOptions options;
-  std::uint8_t generation;
+  std::uint32_t generation;  ///< WorldOptions::generation
+  /// The generation in tags, which have 8 bits for it. Each World has endpoints of its own, and a message that was sent to
+  /// an endpoint of another World never arrives here. So it does no harm that the 8 bits repeat after 256 generations.
+  std::uint8_t tag_generation() const noexcept { return static_cast<std::uint8_t>(generation); }
   std::string host_id;
   std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed communicators with calls that have not ended
   std::vector<std::unique_ptr<Completion>> closing;             ///< of endpoints to lost ranks

@@ -63,7 +63,7 @@ void free_all() noexcept {
   }
 }
 
-[[maybe_unused]] const int registered = pthread_atfork(take_all, give_all, free_all);
+[[maybe_unused]] const int guards_forks = pthread_atfork(take_all, give_all, free_all);
 
 }  // namespace
 

@@ -12,6 +12,7 @@ enum class OfProcess : std::uint8_t {
   PmixSession,
   Pmi1Line,
   HostedStores,
+  Rendezvous,
   ControlPlanes,
   ListeningPorts,
   ControlThread,

@@ -257,6 +257,15 @@ std::vector<Bytes> StoreClient::all_gather(std::string_view name, int rank, int 
 
 void StoreClient::roll_call(Deadline deadline) { ask(StoreOp::RollCall, {}, deadline); }
 
+FormedRound StoreClient::next_round(const MemberRequest& request, Deadline deadline) {
+  return FormedRound::decode(ask(StoreOp::NextRound, WireWriter().bytes(request.encode()).take(), deadline));
+}
+
+bool StoreClient::is_change_due(Deadline deadline) {
+  const Bytes answer = ask(StoreOp::ChangeDue, {}, deadline);
+  return WireReader(answer).value<std::uint8_t>() != 0;
+}
+
 std::vector<SocketAddress> parse_addresses(std::string_view list) {
   std::vector<SocketAddress> all;
   while (!list.empty()) {

@@ -12,6 +12,7 @@
 #include <sinew/core/net/framed_stream.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/elastic_members.hpp>
 #include <sinew/core/store/store.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 
@@ -44,6 +45,8 @@ class SINEW_API StoreClient final : public Store {
   const StoreWelcome& server() const noexcept { return server_; }
   /// The job's secret: as given, or as the server of a UNIX socket said.
   const Bytes& secret() const noexcept { return options_.secret; }
+  /// Where the store is, for other clients: as given, or as the server of a UNIX socket said.
+  const std::vector<SocketAddress>& addresses() const noexcept { return options_.addresses; }
 
   void set(std::string_view key, std::span<const std::byte> value, Deadline deadline = {}) override;
   Bytes get(std::string_view key, Deadline deadline = {}) override;
@@ -56,6 +59,11 @@ class SINEW_API StoreClient final : public Store {
                                 Deadline deadline = {}) override;
   /// For who waits for ranks of its group by other means. Errors: PeerLost naming one of them that has ended or left.
   void roll_call(Deadline deadline = {});
+  /// Waits until the server of an elastic job has formed a round with this process.
+  /// Errors: Unavailable if the job is not elastic. Those of ElasticMembers::wait. Timeout with what the round waits for.
+  FormedRound next_round(const MemberRequest& request, Deadline deadline);
+  /// True if the job could go on with more ranks than it has. Errors: Unavailable if the job is not elastic.
+  bool is_change_due(Deadline deadline = {});
 
  private:
   StoreClient() = default;

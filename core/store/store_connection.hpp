@@ -8,6 +8,7 @@
 
 #include <sinew/core/deadline.hpp>
 #include <sinew/core/net/framed_stream.hpp>
+#include <sinew/core/store/elastic_members.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 #include <sinew/core/store/store_table.hpp>
 
@@ -17,7 +18,8 @@ namespace sinew {
 struct ParkedRequest {
   std::vector<std::string> keys;  ///< Get and Wait: not there when it was parked
   bool wants_value = false;
-  std::string gathering;  ///< AllGather: its name
+  bool wants_round = false;  ///< NextRound
+  std::string gathering;     ///< AllGather: its name
   std::shared_ptr<Gathering> round;
   Deadline deadline;
   Duration allowed{};
@@ -51,6 +53,7 @@ class StoreConnection {
 
   std::optional<StoreIdentity> identity;
   std::optional<ParkedRequest> parked;
+  std::optional<ElasticMembers::Id> member;  ///< set with its first NextRound
 
  private:
   FramedStream stream_;

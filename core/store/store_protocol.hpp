@@ -16,9 +16,21 @@
 //   reply:   Code, i32 rank, then the message (text) if not Ok, else the fields of the answer
 namespace sinew {
 
-enum class StoreOp : std::uint8_t { Hello, Set, Get, Wait, Add, CompareAndSet, Erase, AllGather, RollCall };
+enum class StoreOp : std::uint8_t {
+  Hello,
+  Set,
+  Get,
+  Wait,
+  Add,
+  CompareAndSet,
+  Erase,
+  AllGather,
+  RollCall,
+  NextRound,  ///< MemberRequest; the answer is a FormedRound
+  ChangeDue,  ///< the answer is a byte: 1 if ElasticMembers::is_change_due()
+};
 
-inline constexpr std::uint32_t kStoreProtocolVersion = 2;
+inline constexpr std::uint32_t kStoreProtocolVersion = 3;
 inline constexpr std::uint32_t kWaitForever = 0xffffffff;
 inline constexpr std::uint32_t kStoreService = 0x45524f54;  ///< in AuthClaim: "TORE"
 inline constexpr std::size_t kWelcomeLimit = 16 << 10;

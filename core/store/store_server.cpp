@@ -26,7 +26,7 @@ bool same_user(int socket) {
 
 struct StoreServer::State {
   State(EventLoop& l, StoreServerOptions o)
-      : loop(l), options(std::move(o)), service(options.ranks), next_sweep(loop) {}
+      : loop(l), options(std::move(o)), service(options.ranks, options.elastic), next_sweep(loop) {}
 
   struct Client {
     std::unique_ptr<StoreConnection> connection;
@@ -71,6 +71,17 @@ bool StoreServer::idle() const noexcept {
 
 void StoreServer::lose(int rank, const std::string& why) {
   state_->service.lose(rank, why);
+  state_->sweep_soon();
+}
+
+void StoreServer::expect(int processes) {
+  if (ElasticMembers* members = state_->service.membership()) members->expect(processes);
+  state_->service.form_rounds();
+  state_->sweep_soon();
+}
+
+void StoreServer::end_rounds(const std::string& why) {
+  state_->service.end_rounds(why);
   state_->sweep_soon();
 }
 
@@ -166,6 +177,10 @@ void StoreServerThread::serve(std::shared_ptr<ListeningPort> port, std::uint64_t
 
 void StoreServerThread::lose(int rank, const std::string& why) {
   loop_.post([this, rank, why] { server_.lose(rank, why); });
+}
+
+void StoreServerThread::expect(int processes) {
+  loop_.post([this, processes] { server_.expect(processes); });
 }
 
 void StoreServerThread::run() {

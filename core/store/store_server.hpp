@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -9,6 +10,7 @@
 #include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/core/store/elastic_members.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 #include <sinew/core/system/fork_count.hpp>
 
@@ -20,6 +22,7 @@ struct StoreServerOptions {
   StoreHost host = StoreHost::Rank;
   std::string elsewhere;  ///< not empty: UNIX clients are only told that the store is at these addresses
   std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is disconnected
+  std::optional<ElasticLimits> elastic{};     ///< of an elastic job, which has no fixed number of ranks
 };
 
 /// Serves a store to the processes of a job, on its owner's loop. Clients of this host connect to a UNIX socket. Other
@@ -40,6 +43,10 @@ class SINEW_API StoreServer {
   bool idle() const noexcept;
   /// Ends the waits for `rank`, now and later, with PeerLost and `why`.
   void lose(int rank, const std::string& why);
+  /// For an elastic job: so many processes run and should come to the first round (ElasticMembers::expect).
+  void expect(int processes);
+  /// For an elastic job: no round is formed any more. Members that wait for one, now and later, get Aborted with `why`.
+  void end_rounds(const std::string& why);
 
  private:
   struct State;
@@ -59,6 +66,8 @@ class SINEW_API StoreServerThread {
   void serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance);
   /// As StoreServer::lose.
   void lose(int rank, const std::string& why);
+  /// As StoreServer::expect.
+  void expect(int processes);
   StoreServerThread(const StoreServerThread&) = delete;
   StoreServerThread& operator=(const StoreServerThread&) = delete;
 

@@ -61,6 +61,8 @@ void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
       return gather(from, std::move(waiting), milliseconds, reader.bytes());
     }
     case StoreOp::RollCall: roll_call(*from.identity).require(); break;
+    case StoreOp::NextRound: return next_round(from, reader.bytes(), milliseconds);
+    case StoreOp::ChangeDue: fields.value(static_cast<std::uint8_t>(members().is_change_due())); break;
     default: throw Error(Code::Mismatch, fmt::format("store: no operation has number {}", static_cast<int>(op)));
   }
   from.send(framed_reply(fields.take()));
@@ -120,7 +122,46 @@ void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint3
   request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
   from.parked = std::move(request);
   parked_.insert(&from);
-  if (!from.parked->round) answer_if_there(from);
+  if (!from.parked->round && !from.parked->wants_round) answer_if_there(from);
+}
+
+ElasticMembers& StoreService::members() {
+  if (!membership_)
+    throw Error(Code::Unavailable,
+                "this job is not elastic, so no rank can join it; expected sinew-run with --nodes MIN:MAX or --spares N");
+  return *membership_;
+}
+
+void StoreService::next_round(StoreConnection& from, std::span<const std::byte> request, std::uint32_t milliseconds) {
+  ElasticMembers& all = members();
+  if (rounds_end_) rounds_end_->require();
+  if (!from.member) from.member = next_member_++;
+  all.wait(*from.member, MemberRequest::decode(request));
+  ParkedRequest waiting;
+  waiting.wants_round = true;
+  park(from, std::move(waiting), milliseconds);
+  form_rounds();
+}
+
+void StoreService::end_rounds(const std::string& why) {
+  rounds_end_ = Status(Code::Aborted, why);
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (c->parked->wants_round) answer(*c, framed_reply(*rounds_end_));
+  }
+}
+
+void StoreService::form_rounds() {
+  auto formed = membership_ && !rounds_end_ ? membership_->form(Clock::now()) : std::nullopt;
+  if (!formed) return;
+  const auto waiting = parked_;
+  for (StoreConnection* c : waiting) {
+    if (!c->member || !c->parked->wants_round) continue;
+    const auto at = std::ranges::find(formed->ids, *c->member);
+    if (at == formed->ids.end()) continue;
+    formed->round.place = static_cast<int>(at - formed->ids.begin());
+    answer(*c, framed_reply(formed->round.encode()));
+  }
 }
 
 void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
@@ -158,7 +199,7 @@ void StoreService::deliver(const Gathering& round) {
 void StoreService::wake() {
   for (auto at = parked_.begin(); at != parked_.end();) {
     StoreConnection& waiter = **at++;  // which leaves the set if it is answered
-    if (!waiter.parked->round) answer_if_there(waiter);
+    if (!waiter.parked->round && !waiter.parked->wants_round) answer_if_there(waiter);
   }
 }
 
@@ -190,6 +231,10 @@ void StoreService::fail_rounds(
 
 void StoreService::forget(StoreConnection& gone) {
   parked_.erase(&gone);
+  if (gone.member) {
+    membership_->leave(*gone.member);
+    form_rounds();
+  }
   if (!gone.identity || gone.identity->rank < 0) return;
   const StoreIdentity& id = *gone.identity;
   present_.erase({id.group, id.rank});
@@ -239,6 +284,9 @@ Status StoreService::late(const StoreConnection& waiter) const {
     return {Code::Timeout, fmt::format("all-gather '{}': {} of {} did not come within {}", request.gathering,
                                        request.round->absent(), request.round->ranks(), seconds(request.allowed))};
   }
+  if (request.wants_round)
+    return {Code::Timeout,
+            fmt::format("no round was formed within {}: {}", seconds(request.allowed), membership_->waits_for())};
   std::string key;
   for (const std::string& k : request.keys) {
     if (key.empty() && table_.find(k) == nullptr) key = k;
@@ -248,7 +296,8 @@ Status StoreService::late(const StoreConnection& waiter) const {
 }
 
 Deadline StoreService::expire() {
-  Deadline next = Deadline::never();
+  form_rounds();
+  Deadline next = membership_ ? membership_->next_look() : Deadline::never();
   const auto waiting = parked_;
   for (StoreConnection* c : waiting) {
     if (!c->parked) continue;  // answered with another of its round
@@ -259,6 +308,7 @@ Deadline StoreService::expire() {
     const Status status = late(*c);
     const std::shared_ptr<Gathering> round = c->parked->round;
     if (!round) {
+      if (c->parked->wants_round) membership_->leave(*c->member);
       answer(*c, framed_reply(status));
       continue;
     }

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/store/elastic_members.hpp>
 #include <sinew/core/store/store_connection.hpp>
 #include <sinew/core/store/store_table.hpp>
 
@@ -18,8 +19,10 @@ namespace sinew {
 /// come, or is too late. No descriptors of its own.
 class StoreService {
  public:
-  /// `ranks`: how many the job has, 0 if that is not known before they come.
-  explicit StoreService(int ranks) : ranks_(ranks) {}
+  /// `ranks`: how many the job has, 0 if that is not known before they come. `elastic`: the limits of an elastic job.
+  explicit StoreService(int ranks, std::optional<ElasticLimits> elastic = {}) : ranks_(ranks) {
+    if (elastic) membership_.emplace(*elastic);
+  }
 
   void handle(StoreConnection& from, const Bytes& request);
   /// Whoever waits for the rank of this connection is told that it left.
@@ -28,6 +31,12 @@ class StoreService {
   Deadline expire();
   /// For all rounds, now and later: `rank` will not come, because `why`.
   void lose(int rank, const std::string& why);
+  /// The members of an elastic job. Null: the job is not elastic. form_rounds() is called after a change.
+  ElasticMembers* membership() noexcept { return membership_ ? &*membership_ : nullptr; }
+  /// Answers the members of the next round if it can be formed.
+  void form_rounds();
+  /// No round is formed any more, because `why`.
+  void end_rounds(const std::string& why);
 
  private:
   void dispatch(StoreConnection& from, const Bytes& request);
@@ -35,6 +44,8 @@ class StoreService {
   void park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds);
   void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
               std::span<const std::byte> mine);
+  void next_round(StoreConnection& from, std::span<const std::byte> request, std::uint32_t milliseconds);
+  ElasticMembers& members();
   void turn_away(const StoreIdentity& id, const Status& why);
   /// A group that all have left needs no memory of who did: a store outlives many Worlds.
   void forget_group_without_ranks(const StoreIdentity& id);
@@ -66,6 +77,9 @@ class StoreService {
   std::map<std::pair<std::string, int>, Departure> left_;
   std::uint64_t departures_ = 0;
   std::map<int, std::string> lost_;
+  std::optional<ElasticMembers> membership_;
+  ElasticMembers::Id next_member_ = 0;
+  std::optional<Status> rounds_end_;
 };
 
 }  // namespace sinew

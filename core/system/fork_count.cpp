@@ -7,7 +7,7 @@ namespace {
 
 void count_fork() { fork_count.fetch_add(1, std::memory_order_relaxed); }
 
-[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, count_fork);
+[[maybe_unused]] const int counts_forks = pthread_atfork(nullptr, nullptr, count_fork);
 
 }  // namespace
 
