@@ -46,6 +46,9 @@ Bytes AgentTask::encode() const {
   j["first"] = plan.first;
   j["count"] = plan.count;
   j["ranks"] = plan.ranks;
+  j["first_local"] = plan.first_local;
+  j["local_ranks"] = plan.local_ranks;
+  j["elastic"] = plan.elastic;
   j["log_folder"] = plan.logs.folder;
   j["log_bytes"] = plan.logs.rotation.bytes;
   j["log_kept"] = plan.logs.rotation.kept;
@@ -68,6 +71,9 @@ AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
     j.at("folder").get_to(t.plan.folder);
     t.plan.first = whole<int>(j.at("first"));
     t.plan.count = whole<int>(j.at("count"));
+    t.plan.first_local = whole<int>(j.at("first_local"));
+    t.plan.local_ranks = whole<int>(j.at("local_ranks"));
+    t.plan.elastic = j.at("elastic").get<bool>();
     t.plan.ranks = whole<int>(j.at("ranks"));
     j.at("log_folder").get_to(t.plan.logs.folder);
     t.plan.logs.rotation.bytes = static_cast<std::uint64_t>(whole<std::int64_t>(j.at("log_bytes")));

@@ -15,7 +15,7 @@
 //   from the agent:  kAgentGreeting, after whatever the remote shell prints, then frames: AgentFrame, payload
 namespace sinew::run {
 
-inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 3\n";
+inline constexpr std::string_view kAgentGreeting = "\nsinew-run agent 4\n";
 
 /// Everything that a host's share of the job needs. The secret travels here, never on a command line.
 struct AgentTask {

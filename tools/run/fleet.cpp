@@ -53,7 +53,10 @@ Fleet::Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Con
       config_(config),
       events_(std::move(events)),
       secret_(random_secret()),
-      store_(loop_, {.secret = secret_, .ranks = options.ranks, .host = StoreHost::Launcher}),
+      store_(loop_, {.secret = secret_,
+                     .ranks = options.elastic ? 0 : options.ranks,
+                     .host = StoreHost::Launcher,
+                     .elastic = options.elastic}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 
@@ -71,30 +74,54 @@ void Fleet::start() {
   const int input = ::isatty(0) ? -1 : 0;
   int first = 0;
   for (const HostShare& share : options_.shares) {
-    start_share(share, first, input);
+    start_part({&share, first, 0, share.ranks, input}, logs_);
     first += share.ranks;
   }
+  expect_all();
 }
 
-void Fleet::start_share(const HostShare& share, int first, int input) {
+Fleet::Part Fleet::part_of(int number) const {
+  int first = 0;
+  auto share = options_.shares.begin();
+  for (; number >= first + share->ranks; ++share) first += share->ranks;
+  return {&*share, number, number - first, 1, -1};
+}
+
+void Fleet::start_again(int number, int again) {
+  std::erase_if(ranks_, [](const auto& r) { return r->running() == 0; });
+  LogOptions logs = logs_;
+  if (!logs.folder.empty()) logs.folder += fmt::format("/again_{}", again);
+  start_part(part_of(number), std::move(logs));
+}
+
+void Fleet::start_part(const Part& part, LogOptions logs) {
+  const HostShare& share = *part.share;
   RankEvents events = events_;
   events.ended = [this](int rank, const Ending& ending) {
-    store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
+    // The members of an elastic job have other numbers as ranks. The store sees their connections end.
+    if (!options_.elastic) store_.lose(rank, fmt::format("rank {} {}", rank, ending.text()));
+    expect_all();
     events_.ended(rank, ending);
   };
   LocalPlan plan;
   plan.command = options_.command;
-  plan.first = first;
-  plan.count = share.ranks;
+  plan.first = part.first;
+  plan.count = part.count;
   plan.ranks = options_.ranks;
-  plan.input = input;
-  plan.logs = logs_;
+  plan.first_local = part.first_local;
+  plan.local_ranks = share.ranks;
+  plan.elastic = options_.elastic.has_value();
+  plan.input = part.input;
+  plan.logs = std::move(logs);
   if (!share.host.empty()) plan.environment = travelling_environment();
   plan.environment.emplace_back("SINEW_ALONE", "0");  // the value that --env gives comes later and takes its place
   plan.environment.insert(plan.environment.end(), options_.environment.begin(), options_.environment.end());
   plan.environment.insert(
       plan.environment.end(),
       {{"MASTER_ADDR", master_address()}, {"MASTER_PORT", fmt::format("{}", master_port_)}, {"SINEW_JOB", name_}});
+  if (options_.elastic)
+    plan.environment.emplace_back("SINEW_ELASTIC",
+                                  fmt::format("{}:{}", options_.elastic->least, options_.elastic->most));
   if (share.host.empty()) {
     auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
     LocalRanks& started = *local;

@@ -23,6 +23,12 @@ class Fleet {
 
   /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run or a log file cannot be made.
   void start();
+  /// Of an elastic job: starts the process with this number again, on its host. `again`: how often it has been started
+  /// before; its log files lie in a folder of that number. Not to be called from a rank's event.
+  /// Errors: as start().
+  void start_again(int number, int again);
+  /// Of an elastic job: no process gets a rank any more. Those that wait for one are told.
+  void end_rounds(const std::string& why) { store_.end_rounds(why); }
   int running() const noexcept;
   void signal(int number);
   void hold_all(Stream stream, bool on);
@@ -32,7 +38,20 @@ class Fleet {
   std::string host_of(int rank) const;
 
  private:
-  void start_share(const HostShare& share, int first, int input);
+  /// A part of a host's share: `count` processes, of which the first one has this number.
+  struct Part {
+    const HostShare* share;
+    int first;
+    int first_local;
+    int count;
+    int input;
+  };
+  void start_part(const Part& part, LogOptions logs);
+  Part part_of(int number) const;
+  /// The first round waits for those that run.
+  void expect_all() {
+    if (options_.elastic) store_.expect(running());
+  }
   std::string master_address() const;
 
   EventLoop& loop_;

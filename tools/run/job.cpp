@@ -2,12 +2,14 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/collectives/stop_request.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/store/store_table.hpp>
 
 namespace sinew::run {
@@ -49,11 +51,11 @@ void Job::start() {
 }
 
 int Job::finish() {
-  while (fleet_.running() != 0 || printer_.busy()) {
+  while (fleet_.running() != 0 || printer_.busy() || awaits_return()) {
     loop_.run_once(next_look());
     end_if_left_behind();
     kill_if_late();
-    if (fleet_.running() == 0) close_output();
+    if (fleet_.running() == 0 && !awaits_return()) close_output();
     if (interrupted_by_ != 0 && fleet_.running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
     if (printer_.closed() && !ending_) {
       exit_code_ = exit_code_.value_or(128 + SIGPIPE);
@@ -85,6 +87,7 @@ void Job::report(std::string_view what) { printer_.say(fmt::format("sinew-run: {
 
 void Job::on_ended(int rank, const Ending& ending) {
   printer_.finish(rank);
+  if (options_.elastic) return on_member_ended(rank, ending);
   if (ending.ok()) return;
   if (ending.exit_code() == kSavedExitCode) return on_saved(rank, ending);
   const bool is_interrupted = interrupted_by_ != 0;
@@ -95,6 +98,65 @@ void Job::on_ended(int rank, const Ending& ending) {
   const bool by_user = is_interrupted && (ending.lost || (killed_ && ending.signal == SIGKILL));
   exit_code_ = exit_code_.value_or(by_user ? 128 + interrupted_by_ : ending.exit_code());
   if (options_.on_failure == OnFailure::End) end_others();
+}
+
+/// A process that ends well has done the whole training, and all others with a rank with it. Those that wait for a rank
+/// are told, and however they end then is no failure.
+void Job::on_member_ended(int number, const Ending& ending) {
+  if (ending.ok()) {
+    if (!std::exchange(is_done_, true)) fleet_.end_rounds(fmt::format("the job is done: process {} ended well", number));
+    return;
+  }
+  if (ending.exit_code() == kSavedExitCode) {
+    fleet_.end_rounds("the ranks have saved their state");
+    return on_saved(number, ending);
+  }
+  if (is_done_ || saved_) return;
+  const bool is_over = ending_ || interrupted_by_ != 0;
+  if (!is_over && !ending.lost) report(fmt::format("process {} {}", number, ending.text()));
+  failures_.add(number, fleet_.host_of(number), ending, ending_);
+  if (is_over) {
+    exit_code_ = exit_code_.value_or(interrupted_by_ != 0 ? 128 + interrupted_by_ : ending.exit_code());
+    return;
+  }
+  if (restarts_ < options_.restarts) return bring_back(number);
+  int left = fleet_.running();
+  for (const auto& [n, r] : returns_) left += r.is_due ? 1 : 0;
+  if (left >= options_.elastic->least) return;
+  report(fmt::format("{} of at least {} ranks are left, and {} restarts were allowed", left, options_.elastic->least,
+                     options_.restarts));
+  exit_code_ = exit_code_.value_or(ending.exit_code());
+  for (auto& [n, r] : returns_) r.is_due = false;
+  end_others();
+}
+
+void Job::bring_back(int number) {
+  ++restarts_;
+  const auto at = returns_.try_emplace(number, Return{.timer = EventLoop::Timer(loop_)}).first;
+  Return& r = at->second;
+  const Duration wait = r.backoff.after(Clock::now() - r.started);
+  r.is_due = true;
+  report(fmt::format("starting process {} again in {} s ({} of {})", number,
+                     std::chrono::duration<double>(wait).count(), restarts_, options_.restarts));
+  r.timer.start(wait, [this, number] { start_again(number); });
+}
+
+void Job::start_again(int number) {
+  Return& r = returns_.at(number);
+  if (!std::exchange(r.is_due, false) || ending_ || is_done_ || saved_ || interrupted_by_ != 0) return;
+  r.started = Clock::now();
+  try {
+    fleet_.start_again(number, ++r.times);
+  } catch (const Error& e) {
+    report(e.what());
+    exit_code_ = exit_code_.value_or(2);
+    end_others();
+  }
+}
+
+bool Job::awaits_return() const noexcept {
+  const bool may_return = !ending_ && !is_done_ && !saved_ && interrupted_by_ == 0;
+  return may_return && std::ranges::any_of(returns_, [](const auto& r) { return r.second.is_due; });
 }
 
 /// The others have most likely saved, too, and are about to leave: a signal could hit them on their way out.

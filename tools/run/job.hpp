@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 #include <sinew/core/net/event_loop.hpp>
 #include <sinew/tools/run/output/line_printer.hpp>
 
+#include "backoff.hpp"
 #include "failure_summary.hpp"
 #include "fleet.hpp"
 #include "options.hpp"
@@ -44,6 +46,10 @@ class Job {
   int exit_code() const noexcept;
   void on_ended(int rank, const Ending& ending);
   void on_saved(int rank, const Ending& ending);
+  void on_member_ended(int number, const Ending& ending);
+  void bring_back(int number);
+  void start_again(int number);
+  bool awaits_return() const noexcept;
   void close_output();
   void on_signals();
   /// Somebody wants the job to end. Asked twice, it ends at once.
@@ -63,8 +69,19 @@ class Job {
   LinePrinter printer_;
   Fleet fleet_;
   EventLoop::Watch signals_come_;
+  /// Of an elastic job: a process that is to be started again.
+  struct Return {
+    EventLoop::Timer timer;
+    Backoff backoff{};
+    Clock::time_point started = Clock::now();
+    int times = 0;
+    bool is_due = false;
+  };
+  std::map<int, Return> returns_;  // by number
+  int restarts_ = 0;
   FailureSummary failures_;
   std::optional<int> exit_code_;  // of the first failure
+  bool is_done_ = false;          // a process of an elastic job has ended well
   bool saved_ = false;            // a rank has ended with kSavedExitCode
   bool summed_up_ = false;
   bool ending_ = false;

@@ -69,7 +69,7 @@ int launch(Options options) {
       job.start();
       const int exit_code = job.finish();
       if (exit_code == 0) return job.output_lost() ? 1 : 0;
-      if (job.is_over() || attempt == options.restarts) return exit_code;
+      if (job.is_over() || options.elastic || attempt == options.restarts) return exit_code;
       wait = backoff.after(sinew::Clock::now() - start);
       job.report(fmt::format("starting all {} ranks again in {} s ({} of {})", options.ranks,
                              std::chrono::duration<double>(wait).count(), attempt + 1, options.restarts));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <numeric>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -110,6 +111,29 @@ void read_nodes(const CommandLine& line, Options& o) {
   o.most_hosts = static_cast<std::size_t>(*most);
 }
 
+/// Needs `ranks` and `shares`. Spares come to the hosts in turn.
+void read_elastic(const CommandLine& line, Options& o) {
+  const bool hosts_vary = o.least_hosts < o.most_hosts && !line.nodes.empty();
+  if (line.min_ranks == 0 && line.spares == 0 && !hosts_vary) return;
+  if (line.min_ranks > o.ranks)
+    reject(fmt::format("--min-ranks {}: the job has {} ranks; expected {} at most", line.min_ranks, o.ranks, o.ranks));
+  if (o.on_failure == OnFailure::Continue)
+    reject(
+        "--on-failure continue: a job that gains ranks (--min-ranks, --spares, --nodes MIN:MAX) goes on by itself; "
+        "expected one of the two");
+  int least = line.min_ranks != 0 ? line.min_ranks : o.ranks;
+  if (line.min_ranks == 0 && hosts_vary) {
+    std::vector<int> ranks;
+    for (const HostShare& s : o.shares) ranks.push_back(s.ranks);
+    std::ranges::sort(ranks);
+    ranks.resize(std::min(ranks.size(), o.least_hosts));
+    least = std::accumulate(ranks.begin(), ranks.end(), 0);
+  }
+  o.elastic = ElasticLimits{.least = least, .most = o.ranks};
+  for (int i = 0; i < line.spares; ++i) ++o.shares[static_cast<std::size_t>(i) % o.shares.size()].ranks;
+  o.ranks += line.spares;
+}
+
 /// A name that no other run of the folder has, and that sorts by time.
 std::string run_name() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{:04x}", fmt::localtime(std::time(nullptr)), random_id() & 0xffff);
@@ -200,8 +224,14 @@ void add_options(CLI::App& app, CommandLine& line) {
       "SINEW_RSH, the default in one");
   app.add_option("--nodes,--nnodes", line.nodes,
                  "Begin with MIN hosts at least and MAX at most of those that are there, with as many ranks as these "
-                 "have places for, or -n")
+                 "have places for, or -n. With MIN below MAX the job goes on when hosts are lost, as long as MIN are "
+                 "left")
       ->type_name("MIN[:MAX]");
+  app.add_option("--min-ranks", line.min_ranks, "When ranks fail, the others go on, as long as so many are left")
+      ->transform(tools::whole_number(1, kMostRanks));
+  app.add_option("--spares", line.spares,
+                 "Start so many processes more, which wait until they take the place of a rank that fails")
+      ->transform(tools::whole_number(1, kMostRanks));
   app.add_flag("--check", line.check,
                "Before the start, examine all hosts as sinew-info doctor does: a line for each; a bad host is left out "
                "where the others suffice for -n or --nodes, or else ends the start. It takes a second per host, and "
@@ -209,7 +239,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts,--max-restarts", line.restarts,
-                 "Start all ranks again after a failure, so many times at most; between two starts 1 s, then 2 s, 4 s "
+                 "Start all ranks again after a failure, so many times at most. A job that goes on without a rank (--min-ranks, "
+                 "--spares, --nodes MIN:MAX) gets only that rank again. Between two starts 1 s, then 2 s, 4 s "
                  "and so on up to 1 min pass, from 1 s again behind a start that lived for 5 min")
       ->transform(tools::whole_number(0, kMostRestarts));
   app.add_option("--grace", line.grace,
@@ -261,6 +292,7 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   const bool of_slurm = line.hosts.empty() || line.hosts == kSlurm;
   o.by_srun = of_slurm && process_environment()("SINEW_RSH").value_or("").empty();
   deal_out(o, of_slurm ? "Slurm's allocation" : "--hosts");
+  read_elastic(line, o);
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
   if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;

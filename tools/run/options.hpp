@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <CLI/CLI.hpp>
 
 #include <sinew/core/deadline.hpp>
+#include <sinew/core/store/elastic_members.hpp>
 #include <sinew/tools/run/output/rank_logs.hpp>
 
 namespace sinew::run {
@@ -28,6 +30,8 @@ struct CommandLine {
   int ranks = 0;
   std::string hosts;
   std::string nodes;
+  int min_ranks = 0;  ///< 0: not given
+  int spares = 0;
   bool check = false;
   std::string on_failure = "end";
   int restarts = 0;
@@ -51,6 +55,9 @@ struct Options {
   std::size_t least_hosts = 1;
   std::size_t most_hosts = SIZE_MAX;
   bool check = false;
+  /// Of a job that gains and loses ranks; nullopt: it ends, or is started again, as a whole. `ranks` and `shares` count
+  /// the processes that are started, with the spares.
+  std::optional<ElasticLimits> elastic{};
   bool by_srun = false;           ///< the hosts are nodes of Slurm's allocation, and SINEW_RSH is not set
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
