@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/launch/rendezvous.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/job_messages.hpp>
@@ -53,6 +54,11 @@ int main(int argc, char** argv) {
   std::optional<sinew::World> world;
   try {
     const Asked asked = read(argc, argv);
+    if (const auto* training = std::get_if<gpt::Options>(&asked);
+        training != nullptr && !training->plan && sinew::Rendezvous::limits()) {
+      gpt::require_shape(training->shape);
+      return gpt::train_growing(*training, gpt::text_of(*training));
+    }
     sinew::WorldOptions options{};
     options.threads = sinew::Threads::Multiple;  // exchanges go on while the model computes
     world.emplace(sinew::World::from_environment(options));

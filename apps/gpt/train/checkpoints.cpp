@@ -77,17 +77,27 @@ std::vector<int> Checkpoints::ranks_to_leave(sinew::World& left, Checkpoints* be
   return sp::ranks_to_leave(left.communicator(), before != nullptr ? before->held(parts) : sp::HeldState{}, leaving);
 }
 
-std::int64_t Checkpoints::recover(Checkpoints* before) {
+bool Checkpoints::hand_over(sinew::World& all, Checkpoints* before, Checkpoints* next) {
   std::vector<sp::CheckpointPart> held;
   const sp::HeldState state = before != nullptr ? before->held(held) : sp::HeldState{};
-  if (const auto carried = sp::carry_over(world_->communicator(), state, parts(sp::parts_to_load))) {
-    trainer_->restore_steps(carried->step, carried->optimizer_steps, carried->loss_scale);
-    return carried->step;
-  }
+  const std::vector<sp::CheckpointPart> wanted =
+      next != nullptr ? next->parts(sp::parts_to_load) : std::vector<sp::CheckpointPart>{};
+  const auto carried = sp::carry_over(all.communicator(), state, wanted);
+  if (carried && next != nullptr)
+    next->trainer_->restore_steps(carried->step, carried->optimizer_steps, carried->loss_scale);
+  return carried.has_value();
+}
+
+std::int64_t Checkpoints::recover(Checkpoints* before) {
+  if (hand_over(*world_, before, this)) return trainer_->steps_done();
   if (options_->save.empty() && options_->resume.empty())
     throw sinew::Error(sinew::Code::InvalidArgument,
                        "elastic: what is left of the ranks holds no whole step, and there are no checkpoints; expected "
                        "--save DIR");
+  return recover_from_files();
+}
+
+std::int64_t Checkpoints::recover_from_files() {
   if (!options_->save.empty()) {
     if (const auto newest = sp::latest_step(world_->communicator(), options_->save))
       return load(options_->save, *newest);

@@ -30,6 +30,12 @@ class Checkpoints {
   /// from the newest checkpoint of --save, then of --resume; returns the step to begin with. 0: there is none yet.
   /// Errors: InvalidArgument where neither names a folder to look in; as load_checkpoint.
   std::int64_t recover(Checkpoints* before);
+  /// Hands over the state of all ranks of `all` to those that have `next`. `before`: what this rank holds, null:
+  /// nothing. `next`: the training that goes on, null: this rank has none. Returns false if the ranks do not hold a
+  /// whole step together; then nothing has changed. Collective in `all`.
+  static bool hand_over(sinew::World& all, Checkpoints* before, Checkpoints* next);
+  /// Restores the newest checkpoint of --save, then of --resume. Returns the step to begin with. 0: there is none.
+  std::int64_t recover_from_files();
   /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
   static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
   /// After each step: begins a save if one is due, and moves one in flight on.

@@ -64,7 +64,16 @@ Training::Training(sinew::World& world, Options options, const Text& text, const
 }
 
 std::int64_t Training::recover(Training* before) {
-  first_ = checkpoints_.recover(before != nullptr ? &before->checkpoints_ : nullptr);
+  return go_on(checkpoints_.recover(before != nullptr ? &before->checkpoints_ : nullptr), before);
+}
+
+std::int64_t Training::take_state(sinew::World& all, Training* before) {
+  const bool whole = Checkpoints::hand_over(all, before != nullptr ? &before->checkpoints_ : nullptr, &checkpoints_);
+  return go_on(whole ? trainer_.steps_done() : checkpoints_.recover_from_files(), before);
+}
+
+std::int64_t Training::go_on(std::int64_t first, Training* before) {
+  first_ = first;
   is_recovered_ = true;
   if (before != nullptr) reports_ = before->reports_;
   std::erase_if(reports_, [this](const StepReport& report) { return report.step >= first_; });
@@ -77,19 +86,22 @@ void Training::begin() {
   if (first_ > 0) say(world_, fmt::format("going on with step {} from '{}'", first_, options_.resume));
 }
 
-void Training::steps() {
+bool Training::steps(const std::function<bool()>& stops) {
   Metrics metrics(world_.rank() == 0 ? options_.metrics : "", first_);
   for (std::int64_t step = first_; step < options_.steps; ++step) {
     reports_.push_back(trainer_.step(step));
     if (world_.rank() == 0) metrics.add(reports_.back());
     if (is_shown(options_, step) || reports_.back().is_skipped) say(world_, line_of(reports_.back()));
     checkpoints_.after(step);
-    if (stop_ == nullptr || !stop_->came_to_any(world_.communicator())) continue;
-    checkpoints_.save(step);
-    is_stopped_ = true;
-    say(world_, fmt::format("a signal asks for the end: step {} is the last one, and is saved", step));
-    return;
+    if (stop_ != nullptr && stop_->came_to_any(world_.communicator())) {
+      checkpoints_.save(step);
+      is_stopped_ = true;
+      say(world_, fmt::format("a signal asks for the end: step {} is the last one, and is saved", step));
+      return true;
+    }
+    if (stops && step + 1 < options_.steps && stops()) return false;
   }
+  return true;
 }
 
 void Training::say_memory() {
@@ -102,10 +114,10 @@ void Training::say_memory() {
                           100 * most[1]));
 }
 
-int Training::run() {
+std::optional<int> Training::run(const std::function<bool()>& stops) {
   if (world_.rank() == 0) plot_.emplace("--plot", options_.plot);
   if (!is_recovered_) begin();
-  steps();
+  if (!steps(stops)) return std::nullopt;
   const bool saved = checkpoints_.finish();
   if (is_stopped_) return saved ? sinew::kSavedExitCode : 1;
   if (first_ < options_.steps) say_memory();
@@ -121,13 +133,16 @@ Text text_of(const Options& options) {
   return options.data.empty() ? licence_texts() : Text(options.data);
 }
 
+std::unique_ptr<sinew::StopRequest> stop_request(const Options& options) {
+  return options.save.empty() ? nullptr : std::make_unique<sinew::StopRequest>();
+}
+
 int run(sinew::World& world, const Options& options, const Text& text) {
   if (options.plan) return plan(world, options);
   if (options.elastic) require_elastic(world, options);
-  std::optional<sinew::StopRequest> request;
-  if (!options.save.empty()) request.emplace();
-  const sinew::StopRequest* stop = request ? &*request : nullptr;
-  return options.elastic ? train_elastic(world, options, text, stop) : Training(world, options, text, stop).run();
+  const std::unique_ptr<sinew::StopRequest> stop = stop_request(options);
+  if (options.elastic) return train_elastic(world, options, text, stop.get());
+  return Training(world, options, text, stop.get()).run().value();
 }
 
 }  // namespace gpt
