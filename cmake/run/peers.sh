@@ -42,21 +42,25 @@ install_deepspeed() {
   tar -xf "$1"/deepspeed-*.tar.gz -C "$1" --strip-components 1
 }
 
+# peer_environment NAME: what its launcher needs, as VARIABLE=VALUE, one a line
+peer_environment() {
+  case $1 in
+    openmpi) printf '%s\n' OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe ;;
+    impi | oneccl) echo "I_MPI_ROOT=$(peer_folder "$1")" ;;
+  esac
+}
+
 # with_peer NAME RANKS COMMAND..: starts the ranks by the peer's own launcher, with what it needs on one host
 with_peer() {
-  local folder ranks=$2
-  local -a settings=()
-  folder=$(peer_folder "$1")
-  case $1 in
-    openmpi) settings=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe) ;;
-    impi | oneccl) settings=(I_MPI_ROOT="$folder" I_MPI_FABRICS=shm) ;;
-  esac
+  local name=$1 ranks=$2
+  local -a settings
   shift 2
-  if [ "${folder##*/}" = deepspeed ]; then
+  if [ "$name" = deepspeed ]; then
     build/release/bin/sinew-run -n "$ranks" "$@"
     return
   fi
-  env "${settings[@]}" "$folder/bin/mpiexec" -n "$ranks" "$@"
+  mapfile -t settings < <(peer_environment "$name")
+  I_MPI_FABRICS=shm env "${settings[@]}" "$(peer_folder "$name")/bin/mpiexec" -n "$ranks" "$@"
 }
 
 # peer_table FOLDER PEER..: for each size the median time of sinew, and the median of each peer's time divided by sinew's in the same
