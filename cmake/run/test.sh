@@ -158,6 +158,7 @@ run_test() {
   need_packages bench build test sanitize lint package packages
   mkdir -p build
   make_python_environment
+  make_engine_environment kubernetes || say "no schemas of Kubernetes jobs: the packages above cannot be installed"
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt
   : >"$test_rows"
