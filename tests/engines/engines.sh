@@ -65,6 +65,7 @@ slurm_rows() {
   version=$(srun --version | grep -oE '[0-9.]+')
   try "srun --mpi=pmi2" "$version" 6 3 at_login "${step[@]}" --mpi=pmi2 "$roll_call"
   try "srun --mpi=pmix" "$version" 6 3 at_login "${step[@]}" --mpi=pmix "$roll_call"
+  try "srun, MUNGE" "$version" 6 3 at_login "${step[@]}" --mpi=none "$roll_call"
   try "srun, secret" "$version" 6 3 at_login "${secret[@]}" "${step[@]}" --mpi=none "$roll_call"
 }
 
@@ -90,9 +91,13 @@ mpi_rows() {
 
 torchrun_rows() {
   local version
+  local -a two=(--nnodes=2 --nproc-per-node=2 --master-addr=127.0.0.1 --master-port=29502 --no-python "$roll_call")
   local -a static=(--nnodes=3 --nproc-per-node=2 --master-addr="$(address 0)" --master-port=29500 --no-python "$roll_call")
   version=$(build/torch/bin/python -c 'import torch; print(torch.__version__)')
   try "torchrun --standalone" "$version" 3 1 on_n0 "$torchrun" --standalone --nproc-per-node=3 --no-python "$roll_call"
+  # shellcheck disable=SC2016
+  try "torchrun, two agents on a host" "$version" 4 1 on_n0 sh -c '"$0" --node-rank=0 "$@" & "$0" --node-rank=1 "$@"; wait' "$torchrun" "${two[@]}"
+  try "torchrun, static, MUNGE" "$version" 6 3 on_each "$torchrun" --node-rank=NODE "${static[@]}"
   try "torchrun, static" "$version" 6 3 on_each "${secret[@]}" "$torchrun" --node-rank=NODE "${static[@]}"
   try "torchrun, c10d" "$version" 6 3 on_each "${secret[@]}" "$torchrun" --nnodes=3 --nproc-per-node=2 --rdzv-backend=c10d \
     --rdzv-endpoint="$(address 0):29501" --rdzv-id=roll_call --local-addr=nNODE --no-python "$roll_call"
@@ -107,8 +112,8 @@ ray_rows() {
   export RAY_USAGE_STATS_ENABLED=0 RAY_TRAIN_V2_ENABLED=1
   on_n0 "${ray[@]}" start --head --node-ip-address="$(address 0)" --port=6379 --num-cpus=2 --include-dashboard=false >"$engines_home/ray.log" 2>&1 || cat "$engines_home/ray.log"
   in_node 1 "${ray[@]}" start --address="$(address 0):6379" --node-ip-address="$(address 1)" --num-cpus=2 >"$engines_home/ray.log" 2>&1 || cat "$engines_home/ray.log"
-  for job in actors train; do
-    try "Ray, $job" "$version" 4 2 on_n0 "${ray[0]}" "$project/tests/engines/ray_job.py" "$job" "$engines_home"
+  for job in actors train program; do
+    try "Ray, $job" "$version" 4 2 on_n0 "${ray[0]}" "$project/tests/engines/ray_job.py" "$job" "$engines_home" "$roll_call"
   done
 }
 

@@ -1,12 +1,14 @@
-"""ray_job.py actors|train FOLDER: checked sums of PyTorch's backend sinew on 4 ranks of two nodes of a running Ray.
+"""ray_job.py actors|train|program FOLDER PROGRAM: checked sums of 4 ranks on two nodes of a running Ray.
 
-actors: four actors get the variables of a job by hand. train: Ray Train's TorchTrainer makes the process group.
-Prints the line that roll_call prints. FOLDER is seen by all nodes.
+actors: four actors get the variables of a job by hand, and use PyTorch's backend sinew. train: Ray Train makes the
+process group. program: the workers of Ray Train, whose process group is Gloo's, start PROGRAM, which is roll_call.
+Prints the line that roll_call prints. FOLDER is seen by all nodes, and has a file with a secret.
 """
 
 import collections
 import os
 import socket
+import subprocess
 import sys
 
 import ray
@@ -59,21 +61,30 @@ def actors():
     return ray.get([one.run.remote(rank, address, port) for rank, one in enumerate(ranks)])[0]
 
 
-def train(folder):
+def run_program(folder, program):
+    """Runs a C++ program with the variables that Ray Train has set."""
+    environment = dict(os.environ, SINEW_SECRET_FILE=os.path.join(folder, "secret"))
+    ended = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode != 0:
+        raise RuntimeError(ended.stderr)
+    return ended.stdout or None
+
+
+def train(folder, backend, work):
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
     path = os.path.join(folder, "ray_train_line")
 
     def loop():
-        line = roll_call()
+        line = work()
         if line is not None:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(line)
 
     TorchTrainer(
         loop,
-        torch_config=TorchConfig(backend="sinew"),
+        torch_config=TorchConfig(backend=backend),
         scaling_config=ScalingConfig(num_workers=RANKS, placement_strategy="SPREAD"),
         run_config=RunConfig(name="roll_call", storage_path=os.path.join(folder, "ray_results")),
     ).fit()
@@ -83,7 +94,14 @@ def train(folder):
 
 def main():
     ray.init(address="auto", log_to_driver=True)
-    print(actors() if sys.argv[1] == "actors" else train(sys.argv[2]), flush=True)
+    job, folder, program = sys.argv[1:]
+    if job == "actors":
+        line = actors()
+    elif job == "train":
+        line = train(folder, "sinew", roll_call)
+    else:
+        line = train(folder, "gloo", lambda: run_program(folder, program))
+    print(line.strip(), flush=True)
 
 
 if __name__ == "__main__":

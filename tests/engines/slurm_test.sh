@@ -203,7 +203,7 @@ END
     ends_well "$number"
     says 1 '6 ranks on 3 hosts \(n0:2 n1:2 n2:2\), sums right, ended by a signal after [1-9][0-9]* sums$'
     ;;
-  sinew_run) # nodes have no sshd
+  sinew_run_rsh) # by a program of the user's
     # shellcheck disable=SC2016
     printf '%s\n' '#!/bin/sh' 'host=$1; shift' 'exec srun --overlap -N1 -n1 -w "$host" sh -c "$*"' >rsh
     chmod +x rsh
@@ -215,7 +215,7 @@ END
     ends_well "$number"
     says 1 "$on_three"
     ;;
-  sinew_run_by_itself)
+  sinew_run) # nodes have no sshd
     number=$(batch "${three_nodes[@]}" -o "$said" <<END
 #!/bin/sh
 "$programs/sinew-run" "$programs/roll_call"
@@ -262,6 +262,13 @@ END
   absent_rank_pmi2)
     absent_rank --mpi=pmi2
     says 5 '^roll_call: .*before the deadline: ranks did not come'
+    ;;
+  variables_pmix | variables_none) # set by hand, as scripts for PyTorch do
+    if [ "$case" = variables_pmix ]; then needs_pmix; fi
+    # shellcheck disable=SC2016
+    runs srun "${three_nodes[@]}" --mpi="${case#variables_}" \
+      sh -c 'RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS MASTER_ADDR=n0 MASTER_PORT=29500 exec "$0"' "$programs/roll_call"
+    says 1 "$on_three"
     ;;
   port_taken)
     in_node 0 python3 -c 'import socket, time; s = socket.create_server(("", 29511)); time.sleep(60)' &
