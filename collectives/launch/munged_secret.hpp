@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/collectives/launch/munge.hpp>
+#include <sinew/collectives/launch/protocols/munge.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/net/listening_port.hpp>

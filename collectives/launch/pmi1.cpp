@@ -10,7 +10,7 @@
 
 #include <sinew/collectives/launch/bootstrap_record.hpp>
 #include <sinew/collectives/launch/pmi1.hpp>
-#include <sinew/collectives/launch/pmi1_client.hpp>
+#include <sinew/collectives/launch/protocols/pmi1_client.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>

@@ -45,9 +45,7 @@ Joined Round::join_ranks() const {
 
 Exchange Round::exchange_of_ranks() const { return join_ranks().exchange; }
 
-Exchange Round::exchange_of_members() const {
-  return join_as(static_cast<int>(members().size()), "members").exchange;
-}
+Exchange Round::exchange_of_members() const { return join_as(static_cast<int>(members().size()), "members").exchange; }
 
 std::optional<ElasticLimits> Rendezvous::limits() {
   if (launcher_kind(process_environment()) != LaunchKind::Elastic) return std::nullopt;
@@ -74,10 +72,8 @@ Rendezvous::Rendezvous(std::shared_ptr<StoreClient> client, const Config& config
     : client_(std::move(client)), config_(config) {}
 
 Round Rendezvous::next(std::span<const int> counts, bool holds_state, Deadline deadline) {
-  const MemberRequest request{.host = host_name(),
-                              .pid = ::getpid(),
-                              .counts = {counts.begin(), counts.end()},
-                              .holds_state = holds_state};
+  const MemberRequest request{
+      .host = host_name(), .pid = ::getpid(), .counts = {counts.begin(), counts.end()}, .holds_state = holds_state};
   return {client_->next_round(request, deadline), client_, config_};
 }
 

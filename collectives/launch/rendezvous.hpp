@@ -36,9 +36,7 @@ class SINEW_API Round {
   bool has_rank() const noexcept { return formed_.place < formed_.ranks; }
   /// True if members hold state and have no rank in this round. All members then make a World of members() first, in
   /// which they hand over their state.
-  bool has_leaving_members() const noexcept {
-    return static_cast<std::size_t>(formed_.ranks) < formed_.members.size();
-  }
+  bool has_leaving_members() const noexcept { return static_cast<std::size_t>(formed_.ranks) < formed_.members.size(); }
 
   /// Makes the exchange by which World::create() makes the World of this round's ranks. Precondition: has_rank().
   /// Errors: Timeout if a rank does not come. PeerLost if one dies meanwhile: then all ask for the next round.
@@ -61,19 +59,19 @@ class SINEW_API Round {
 /// Thread: any; calls of one object take turns.
 class SINEW_API Rendezvous {
  public:
-  /// The limits of the elastic job to which this process belongs (SINEW_ELASTIC=MIN:MAX, in ranks). nullopt: the job is
-  /// not elastic.
+  /// The limits of the elastic job to which this process belongs (SINEW_ELASTIC=MIN:MAX, in ranks). nullopt: the job
+  /// is not elastic.
   static std::optional<ElasticLimits> limits();
   /// The rendezvous of this process. All callers share one connection.
-  /// Errors: InvalidArgument if the job is not elastic, or if a variable is missing. Timeout and PeerLost if the launcher
-  ///         cannot be reached.
+  /// Errors: InvalidArgument if the job is not elastic, or if a variable is missing. Timeout and PeerLost if the
+  ///         launcher cannot be reached.
   static std::shared_ptr<Rendezvous> of_process(const Config& config);
 
   explicit Rendezvous(std::shared_ptr<StoreClient> client, const Config& config);
 
   /// Waits for the next round with this process. A process that has a rank calls it to change the members of the job,
   /// and all other ranks must do so, too. A process without a rank waits here until it gets one.
-  /// `counts`: the numbers of ranks that the program can run with, ascending; empty: any. They are equal on all members.
+  /// `counts`: the numbers of ranks that the program can run with, ascending, and equal on all members. Empty: any.
   /// `holds_state`: the process has state to hand over, and is one of Round::members() in any case.
   /// Errors: Timeout at the deadline, with what the round waits for. PeerLost if the launcher has ended.
   Round next(std::span<const int> counts = {}, bool holds_state = false, Deadline deadline = Deadline::never());

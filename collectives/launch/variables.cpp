@@ -200,10 +200,7 @@ struct LauncherSigns {
 /// The nearest first.
 std::vector<LauncherSigns> make_launcher_signs() {
   return {
-      {LaunchKind::Elastic,
-       {"SINEW_ELASTIC"},
-       {"SINEW_ELASTIC", "SINEW_JOB", "MASTER_PORT"},
-       &read_elastic},
+      {LaunchKind::Elastic, {"SINEW_ELASTIC"}, {"SINEW_ELASTIC", "SINEW_JOB", "MASTER_PORT"}, &read_elastic},
       {LaunchKind::Variables,
        {"RANK", "WORLD_SIZE"},
        {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"},

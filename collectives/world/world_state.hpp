@@ -45,8 +45,9 @@ struct WorldState {
   int size;
   WorldOptions options;
   std::uint32_t generation;  ///< WorldOptions::generation
-  /// The generation in tags, which have 8 bits for it. Each World has endpoints of its own, and a message that was sent to
-  /// an endpoint of another World never arrives here. So it does no harm that the 8 bits repeat after 256 generations.
+  /// The generation in tags, which have 8 bits for it. Each World has endpoints of its own, and a message that was sent
+  /// to an endpoint of another World never arrives here. So it does no harm that the 8 bits repeat after 256
+  /// generations.
   std::uint8_t tag_generation() const noexcept { return static_cast<std::uint8_t>(generation); }
   std::string host_id;
   std::vector<std::unique_ptr<CommunicatorState>> left_behind;  ///< closed communicators with calls that have not ended

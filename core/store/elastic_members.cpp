@@ -179,8 +179,8 @@ std::vector<ElasticMembers::Id> ElasticMembers::order(int ranks) const {
     Id& id = places[static_cast<std::size_t>(place)];
     if (id != kFree) continue;
     if (!beyond.empty()) {
-      const auto same = std::ranges::find_if(
-          beyond, [&](Id b) { return members_.at(b).rank % unit() == place % unit(); });
+      const auto same =
+          std::ranges::find_if(beyond, [&](Id b) { return members_.at(b).rank % unit() == place % unit(); });
       id = take(beyond, same == beyond.end() ? beyond.begin() : same);
       continue;
     }
@@ -201,7 +201,8 @@ std::vector<ElasticMembers::Id> ElasticMembers::order(int ranks) const {
 }
 
 bool ElasticMembers::is_change_due() const {
-  const auto available = std::ranges::count_if(members_, [](const auto& m) { return m.second.waits || m.second.rank >= 0; });
+  const auto available =
+      std::ranges::count_if(members_, [](const auto& m) { return m.second.waits || m.second.rank >= 0; });
   const std::optional<int> ranks = ranks_for(static_cast<int>(available));
   return number_ != 0 && ranks && *ranks > ranks_;
 }
@@ -215,8 +216,8 @@ std::string ElasticMembers::waits_for() const {
   }
   for (const auto& [id, m] : members_) {
     if (m.waits || m.rank < 0) continue;
-    return text + fmt::format("; rank {} (pid {} on {}) of round {} has not come", m.rank, m.request.pid, m.request.host,
-                              number_);
+    return text + fmt::format("; rank {} (pid {} on {}) of round {} has not come", m.rank, m.request.pid,
+                              m.request.host, number_);
   }
   return text;
 }

@@ -23,9 +23,9 @@ struct ElasticLimits {
 
 /// A process that asks for its next round.
 struct SINEW_API MemberRequest {
-  std::string host;         ///< for grouping: members of one host get neighbouring ranks
-  int pid = 0;              ///< for messages
-  std::vector<int> counts;  ///< the numbers of ranks that the program can run with, ascending; empty: any number
+  std::string host;          ///< for grouping: members of one host get neighbouring ranks
+  int pid = 0;               ///< for messages
+  std::vector<int> counts;   ///< the numbers of ranks that the program can run with, ascending; empty: any number
   bool holds_state = false;  ///< true: the process has state that the other members may need, also if it gets no rank
 
   Bytes encode() const;
@@ -52,8 +52,9 @@ struct SINEW_API FormedRound {
 };
 
 /// Decides who takes part in an elastic job. Members come and wait, and rounds are formed of those who wait. A round is
-/// formed when all members that had a rank in the last round wait again or have gone. It has the largest number of ranks
-/// that the limits, the members' `counts` and the number of those who wait permit. A member keeps its rank if it can.
+/// formed when all members that had a rank in the last round wait again or have gone. It has the largest number of
+/// ranks that the limits, the members' `counts` and the number of those who wait permit. A member keeps its rank if it
+/// can.
 /// Free ranks go to members that lose theirs, then to new ones.
 /// It does no I/O, and is the server's part of StoreOp::NextRound.
 class SINEW_API ElasticMembers {

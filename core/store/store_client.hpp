@@ -45,7 +45,7 @@ class SINEW_API StoreClient final : public Store {
   const StoreWelcome& server() const noexcept { return server_; }
   /// The job's secret: as given, or as the server of a UNIX socket said.
   const Bytes& secret() const noexcept { return options_.secret; }
-  /// Where the store is, for other clients: as given, or as the server of a UNIX socket said.
+  /// The addresses of the store, for other clients: as given, or as the server of a UNIX socket said.
   const std::vector<SocketAddress>& addresses() const noexcept { return options_.addresses; }
 
   void set(std::string_view key, std::span<const std::byte> value, Deadline deadline = {}) override;
@@ -60,7 +60,8 @@ class SINEW_API StoreClient final : public Store {
   /// For who waits for ranks of its group by other means. Errors: PeerLost naming one of them that has ended or left.
   void roll_call(Deadline deadline = {});
   /// Waits until the server of an elastic job has formed a round with this process.
-  /// Errors: Unavailable if the job is not elastic. Those of ElasticMembers::wait. Timeout with what the round waits for.
+  /// Errors: Unavailable if the job is not elastic. Those of ElasticMembers::wait. Timeout with what the round waits
+  ///         for.
   FormedRound next_round(const MemberRequest& request, Deadline deadline);
   /// True if the job could go on with more ranks than it has. Errors: Unavailable if the job is not elastic.
   bool is_change_due(Deadline deadline = {});

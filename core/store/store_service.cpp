@@ -127,8 +127,9 @@ void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint3
 
 ElasticMembers& StoreService::members() {
   if (!membership_)
-    throw Error(Code::Unavailable,
-                "this job is not elastic, so no rank can join it; expected sinew-run with --nodes MIN:MAX or --spares N");
+    throw Error(
+        Code::Unavailable,
+        "this job is not elastic, so no rank can join it; expected sinew-run with --nodes MIN:MAX or --spares N");
   return *membership_;
 }
 

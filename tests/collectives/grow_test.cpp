@@ -40,7 +40,7 @@ using testing::HasSubstr;
 
 constexpr std::size_t kMostProcesses = 64;
 
-/// What a process of the job says of itself, in memory that the test shares with it.
+/// The words of a process of the job, in memory that the test shares with it.
 struct Said {
   std::atomic<int> rank;   // -1: it has none
   std::atomic<int> size;   // of its World
@@ -130,8 +130,10 @@ class ElasticJob {
     board_->stop = true;
     std::set<int> waiting;
     for (const auto& [number, pid] : pids_) {
-      if (said(number).rank >= 0) expect_end(number, pid, 0);
-      else waiting.insert(number);
+      if (said(number).rank >= 0)
+        expect_end(number, pid, 0);
+      else
+        waiting.insert(number);
     }
     server_.reset();
     for (const int number : waiting) expect_end(number, pids_.at(number), kLauncherEnded);
@@ -165,7 +167,9 @@ class ElasticJob {
     try {
       steps(said(number));
     } catch (const Error& e) {
-      code = e.code() == Code::PeerLost && std::string(e.what()).find("the launcher") != std::string::npos ? kLauncherEnded : 1;
+      code = e.code() == Code::PeerLost && std::string(e.what()).find("the launcher") != std::string::npos
+                 ? kLauncherEnded
+                 : 1;
       if (code == 1) fmt::print(stderr, "process {}: {}\n", number, e.what());
     } catch (const std::exception& e) {
       fmt::print(stderr, "process {}: {}\n", number, e.what());
@@ -245,8 +249,10 @@ TEST_P(Grow, ASpareTakesThePlaceOfADeadRank) {
     int victim = -1;
     for (const int number : job.numbers()) {
       const int r = job.said(number).rank;
-      if (r == rank) victim = number;
-      else if (r >= 0) before[number] = r;
+      if (r == rank)
+        victim = number;
+      else if (r >= 0)
+        before[number] = r;
     }
     ASSERT_GE(victim, 0);
     job.kill(victim);
@@ -282,14 +288,17 @@ TEST_P(Grow, SurvivesRandomChanges) {
     const bool joins = !kills || random() % 3 == 0;
     if (kills) job.kill(now[random() % now.size()]);
     if (joins) job.start();
-    if (random() % 2 == 0) std::this_thread::sleep_for(milliseconds(random() % 20));
-    else job.expect_ranks(std::min<int>(4, static_cast<int>(job.numbers().size())));
+    if (random() % 2 == 0)
+      std::this_thread::sleep_for(milliseconds(random() % 20));
+    else
+      job.expect_ranks(std::min<int>(4, static_cast<int>(job.numbers().size())));
   }
   job.expect_ranks(std::min<int>(4, static_cast<int>(job.numbers().size())));
   job.stop();
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Grow, testing::Values("shm", "tcp"), [](const auto& of) { return std::string(of.param); });
+INSTANTIATE_TEST_SUITE_P(Over, Grow, testing::Values("shm", "tcp"),
+                         [](const auto& of) { return std::string(of.param); });
 
 TEST(GrowAlone, SaysHowAJobGetsElastic_WhereItIsNot) {
   World world = World::from_environment();

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/collectives/launch/slurm_nodes.hpp>
+#include <sinew/collectives/launch/protocols/slurm_nodes.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {

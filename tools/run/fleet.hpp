@@ -23,11 +23,11 @@ class Fleet {
 
   /// Starts the ranks. Errors: Error{InvalidArgument} if the program cannot be run or a log file cannot be made.
   void start();
-  /// Of an elastic job: starts the process with this number again, on its host. `again`: how often it has been started
+  /// For an elastic job: starts the process with this number again, on its host. `again`: how often it has been started
   /// before; its log files lie in a folder of that number. Not to be called from a rank's event.
   /// Errors: as start().
   void start_again(int number, int again);
-  /// Of an elastic job: no process gets a rank any more. Those that wait for one are told.
+  /// For an elastic job: no process gets a rank any more. Those that wait for one are told.
   void end_rounds(const std::string& why) { store_.end_rounds(why); }
   int running() const noexcept;
   void signal(int number);

@@ -104,7 +104,8 @@ void Job::on_ended(int rank, const Ending& ending) {
 /// are told, and however they end then is no failure.
 void Job::on_member_ended(int number, const Ending& ending) {
   if (ending.ok()) {
-    if (!std::exchange(is_done_, true)) fleet_.end_rounds(fmt::format("the job is done: process {} ended well", number));
+    if (!std::exchange(is_done_, true))
+      fleet_.end_rounds(fmt::format("the job is done: process {} ended well", number));
     return;
   }
   if (ending.exit_code() == kSavedExitCode) {

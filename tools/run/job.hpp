@@ -69,7 +69,7 @@ class Job {
   LinePrinter printer_;
   Fleet fleet_;
   EventLoop::Watch signals_come_;
-  /// Of an elastic job: a process that is to be started again.
+  /// A process of an elastic job that is to be started again.
   struct Return {
     EventLoop::Timer timer;
     Backoff backoff{};

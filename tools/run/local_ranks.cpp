@@ -54,11 +54,10 @@ void LocalRanks::start(const LocalPlan& plan) {
     options.environment = plan.environment;
     const int local_ranks = plan.local_ranks > 0 ? plan.local_ranks : plan.count;
     if (!plan.elastic)
-      options.environment.insert(options.environment.end(), {{"RANK", fmt::format("{}", rank)},
-                                                             {"WORLD_SIZE", fmt::format("{}", plan.ranks)}});
-    options.environment.insert(options.environment.end(),
-                               {{"LOCAL_RANK", fmt::format("{}", plan.first_local + i)},
-                                {"LOCAL_WORLD_SIZE", fmt::format("{}", local_ranks)}});
+      options.environment.insert(options.environment.end(),
+                                 {{"RANK", fmt::format("{}", rank)}, {"WORLD_SIZE", fmt::format("{}", plan.ranks)}});
+    options.environment.insert(options.environment.end(), {{"LOCAL_RANK", fmt::format("{}", plan.first_local + i)},
+                                                           {"LOCAL_WORLD_SIZE", fmt::format("{}", local_ranks)}});
     if (rank == 0) options.input = plan.input;
     Process& process = processes_.emplace(rank, start_process(options)).first->second;
     watch({rank, Stream::Output}, process.output);

@@ -22,11 +22,11 @@ struct LocalPlan {
   std::string folder;                                            ///< empty: ours
   int first = 0;
   int count = 0;
-  int ranks = 0;        ///< of the whole job
-  int first_local = 0;  ///< the number of the first one among the ranks of its host
-  int local_ranks = 0;  ///< of the job on this host; 0: `count`
+  int ranks = 0;         ///< of the whole job
+  int first_local = 0;   ///< the number of the first one among the ranks of its host
+  int local_ranks = 0;   ///< of the job on this host; 0: `count`
   bool elastic = false;  ///< their numbers are no ranks: World::from_environment() gets these while the job runs
-  int input = -1;  ///< rank 0's standard input; the others read nothing
+  int input = -1;        ///< rank 0's standard input; the others read nothing
   LogOptions logs;
 };
 

@@ -239,7 +239,8 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts,--max-restarts", line.restarts,
-                 "Start all ranks again after a failure, so many times at most. A job that goes on without a rank (--min-ranks, "
+                 "Start all ranks again after a failure, so many times at most. A job that goes on without a rank "
+                 "(--min-ranks, "
                  "--spares, --nodes MIN:MAX) gets only that rank again. Between two starts 1 s, then 2 s, 4 s "
                  "and so on up to 1 min pass, from 1 s again behind a start that lived for 5 min")
       ->transform(tools::whole_number(0, kMostRestarts));

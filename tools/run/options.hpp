@@ -55,10 +55,10 @@ struct Options {
   std::size_t least_hosts = 1;
   std::size_t most_hosts = SIZE_MAX;
   bool check = false;
-  /// Of a job that gains and loses ranks; nullopt: it ends, or is started again, as a whole. `ranks` and `shares` count
-  /// the processes that are started, with the spares.
+  /// The limits of a job that gains and loses ranks; nullopt: it ends, or is started again, as a whole. `ranks` and
+  /// `shares` count the processes that are started, with the spares.
   std::optional<ElasticLimits> elastic{};
-  bool by_srun = false;           ///< the hosts are nodes of Slurm's allocation, and SINEW_RSH is not set
+  bool by_srun = false;  ///< the hosts are nodes of Slurm's allocation, and SINEW_RSH is not set
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
   Duration grace{};                                              ///< between a signal that ends ranks and SIGKILL

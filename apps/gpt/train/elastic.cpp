@@ -34,11 +34,7 @@ class Elastic {
  public:
   /// first: null if the job has no World yet.
   Elastic(sinew::World* first, const Options& options, const Text& text, const sinew::StopRequest* stop)
-      : options_(options),
-        text_(text),
-        stop_(stop),
-        world_(first),
-        trained_(first != nullptr ? first->size() : 0) {}
+      : options_(options), text_(text), stop_(stop), world_(first), trained_(first != nullptr ? first->size() : 0) {}
   Elastic(const Elastic&) = delete;
   Elastic& operator=(const Elastic&) = delete;
 
@@ -72,8 +68,8 @@ class Elastic {
   /// Goes on with the next training in the latest World.
   void go_on_with(std::unique_ptr<Training> next, std::int64_t step, std::int64_t samples) {
     if (trained_ > 0)
-      say(*world_, fmt::format("{} of {} ranks go on with step {}, {} samples a step", world_->size(), trained_, step,
-                               samples));
+      say(*world_,
+          fmt::format("{} of {} ranks go on with step {}, {} samples a step", world_->size(), trained_, step, samples));
     training_ = std::move(next);
     trained_ = world_->size();
     worlds_.erase(worlds_.begin(), worlds_.end() - 1);

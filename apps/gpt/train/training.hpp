@@ -36,15 +36,14 @@ class Training {
   /// Instead of beginning as --resume says: goes on from where others, null where there are none, were when ranks died.
   /// Returns the step to go on with. Errors: as Checkpoints::recover.
   std::int64_t recover(Training* before);
-  /// As recover, where the ranks of `all` hold the state, and not only those of this World. Collective in `all`. Without
-  /// a whole state and without checkpoints, training begins anew.
+  /// As recover, where the ranks of `all` hold the state, and not only those of this World. Collective in `all`.
+  /// Without a whole state and without checkpoints, training begins anew.
   std::int64_t take_state(sinew::World& all, Training* before);
 
   Checkpoints& checkpoints() noexcept { return checkpoints_; }
 
   /// Returns the program's exit code, kSavedExitCode where a signal ended it and the checkpoint is there. `stops` is
-  /// asked after each step, on all ranks alike: if it returns true, the training stops there, to go on in another World,
-  /// and the result is empty.
+  /// asked after each step, on all ranks alike. If it returns true, the training stops there, and the result is empty.
   /// Errors: as its parts; InvalidArgument on all ranks alike.
   std::optional<int> run(const std::function<bool()>& stops = {});
 
@@ -67,9 +66,9 @@ class Training {
   std::optional<sinew::tools::OutputFile> plot_;  // on rank 0
 };
 
-/// As Training::run. When ranks die, the others go on (surviving_job), as often as that happens. They go on from the last
-/// step of which they together hold the whole state, otherwise from the newest checkpoint. A rank for which no layout
-/// has a place ends with 0.
+/// As Training::run. When ranks die, the others go on (surviving_job), as often as that happens. They go on from the
+/// last step of which they together hold the whole state, otherwise from the newest checkpoint. A rank for which no
+/// layout has a place ends with 0.
 /// The launcher must not end the job with its first rank: `sinew-run --on-failure continue`.
 /// Cost: ranks hold the state of both Worlds while one takes over from the other. The steps since the checkpoint.
 int train_elastic(sinew::World& first, const Options& options, const Text& text, const sinew::StopRequest* stop);
@@ -78,8 +77,8 @@ int train_elastic(sinew::World& first, const Options& options, const Text& text,
 std::unique_ptr<sinew::StopRequest> stop_request(const Options& options);
 
 /// The same in a job that also gains ranks (sinew-run --nodes MIN:MAX, or --spares N). Processes that wait join after
-/// the step that runs, and get their state from the other ranks. The global batch stays (elastic_job), so the losses are
-/// those of an undisturbed run. Where no state is left and there are no checkpoints, training begins anew.
+/// the step that runs, and get their state from the other ranks. The global batch stays (elastic_job), so the losses
+/// are those of an undisturbed run. Where no state is left and there are no checkpoints, training begins anew.
 /// Errors: InvalidArgument with the rules that are broken if the launcher's limits permit no number of ranks.
 int train_growing(const Options& options, const Text& text);
 

@@ -235,7 +235,8 @@ Seconds CallCosts::chunks(const ModelCall& call) const {
     }
     case Collective::Broadcast: {
       const Seconds alone = chunks * 2 * farthest_line_s(usual_) + bytes / costs_.bytes_per_s(Shared::Host);
-      const Seconds root = staging + std::max(chunks - static_cast<double>(Stages(ranks).count()), 0.0) * looks(usual_, 0);
+      const Seconds root =
+          staging + std::max(chunks - static_cast<double>(Stages(ranks).count()), 0.0) * looks(usual_, 0);
       return begin + std::max({alone, root, from_root_links(call.root, bytes)}) +
              static_cast<double>(std::min<std::uint64_t>(chunking.chunk_bytes, call.bytes)) / costs_.copy_bytes_per_s;
     }

@@ -91,7 +91,8 @@ bool Chunks::all_reached(LoneWord GroupState::*word, std::uint64_t count) const 
 
 bool Chunks::can_stage() const noexcept {
   const std::uint64_t after = history_.chunks + staged_ + 1;
-  return staged_ < geometry_.chunks() && (after <= layout_.count() || all_reached(&GroupState::taken, after - layout_.count()));
+  return staged_ < geometry_.chunks() &&
+         (after <= layout_.count() || all_reached(&GroupState::taken, after - layout_.count()));
 }
 
 bool Chunks::can_combine() const noexcept {
@@ -102,7 +103,8 @@ bool Chunks::can_combine() const noexcept {
         members_[r].group_state->staged.value.load(std::memory_order_acquire) < after)
       return false;
   }
-  if (stages_results_ && after > layout_.count() && !all_reached(&GroupState::pulled, after - layout_.count())) return false;
+  if (stages_results_ && after > layout_.count() && !all_reached(&GroupState::pulled, after - layout_.count()))
+    return false;
   return !waits_for_first_ || members_[0].group_state->taken.value.load(std::memory_order_acquire) >= after;
 }
 
@@ -169,8 +171,8 @@ void Chunks::show(std::byte* to, const std::byte* from, std::uint64_t bytes) con
   }
 }
 
-/// Copies a chunk of the input to the stage, and to its place in this rank's result. Each piece is read from memory once,
-/// and from the first cache the second time.
+/// Copies a chunk of the input to the stage, and to its place in this rank's result. Each piece is read from memory
+/// once, and from the first cache the second time.
 void Chunks::show_and_keep(std::byte* stage, const Range& part) noexcept {
   const std::byte* const from = call_.in + part.offset;
   std::byte* const kept = call_.out + geometry_.lands_at(members_.rank()) + part.offset;
@@ -211,7 +213,8 @@ void Chunks::combine_chunk() noexcept {
   const Range wanted = geometry_.wanted_by(me);
   const Range part = geometry_.part(wanted, combined_);
   std::byte* const out = call_.out + (geometry_.shares_results() ? geometry_.lands_at(me) : 0);
-  std::byte* const results = reinterpret_cast<std::byte*>(&members_.mine()) + layout_.result_at(history_.chunks + combined_);
+  std::byte* const results =
+      reinterpret_cast<std::byte*>(&members_.mine()) + layout_.result_at(history_.chunks + combined_);
   for (std::uint64_t from = 0; from < part.bytes; from += block_) {
     const Range block{part.offset + from, std::min(block_, part.bytes - from)};
     for (int r = 0; r < members_.count(); ++r) sources_[static_cast<std::size_t>(r)] = input_of(r, wanted, part, block);

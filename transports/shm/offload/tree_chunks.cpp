@@ -123,7 +123,8 @@ void TreeChunks::go_up() noexcept {
     call_.scaler(to, call_.in + offset, bytes);
     sources_[0] = to;
   }
-  for (const int child : tree_->children) sources_[count++] = shown_at(*members_[child].group_state, stages_.input_at(chunk));
+  for (const int child : tree_->children)
+    sources_[count++] = shown_at(*members_[child].group_state, stages_.input_at(chunk));
   reduce_all(call_, to, sources_.data(), static_cast<int>(count), bytes);
   ++up_;
   if (!is_root) say(mine.staged, up_);

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/launch/pmi1_client.hpp>
+#include <sinew/collectives/launch/protocols/pmi1_client.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/stream_socket.hpp>

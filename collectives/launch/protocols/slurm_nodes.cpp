@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/launch/slurm_nodes.hpp>
+#include <sinew/collectives/launch/protocols/slurm_nodes.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/error.hpp>
 

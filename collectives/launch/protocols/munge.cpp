@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <sinew/collectives/launch/munge.hpp>
+#include <sinew/collectives/launch/protocols/munge.hpp>
 #include <sinew/core/base/made_once.hpp>
 #include <sinew/core/error.hpp>
 
