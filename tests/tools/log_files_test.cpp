@@ -92,7 +92,7 @@ TEST(LastLines, GivesWholeLines_AndNoMoreThanFit) {
 }
 
 TEST(Backoff, DoublesUntilAStartHasLivedLong) {
-  Backoff backoff;
+  Backoff backoff{BackoffTimes{}};
   for (const auto wait : {1s, 2s, 4s, 8s, 16s, 32s, 60s, 60s}) EXPECT_EQ(backoff.after(10s), wait);
   EXPECT_EQ(backoff.after(Backoff::kHealthy), 1s);
   EXPECT_EQ(backoff.after(10s), 2s);

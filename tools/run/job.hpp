@@ -72,7 +72,7 @@ class Job {
   /// A process of an elastic job that is to be started again.
   struct Return {
     EventLoop::Timer timer;
-    Backoff backoff{};
+    Backoff backoff;
     Clock::time_point started = Clock::now();
     int times = 0;
     bool is_due = false;

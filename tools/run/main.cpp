@@ -59,7 +59,7 @@ int launch(Options options) {
     if (const int number = HealthCheck(config, signals).run(options); number != 0) return 128 + number;
   }
   InsideLine inside_line;
-  Backoff backoff;
+  Backoff backoff(options.backoff);
   for (int attempt = 0;; ++attempt) {
     const sinew::Clock::time_point start = sinew::Clock::now();
     sinew::Duration wait{};

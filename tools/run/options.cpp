@@ -59,6 +59,20 @@ constexpr int kKeptLogs = 4;
 constexpr int kMostKeptLogs = 1000;
 constexpr std::uint64_t kLeastLogBytes = 4096;
 
+BackoffTimes parse_backoff(const std::string& text) {
+  const std::size_t comma = text.find(',');
+  try {
+    BackoffTimes times;
+    times.first = parse_duration(std::string_view(text).substr(0, comma));
+    times.longest = comma == std::string::npos ? std::max(times.first, times.longest)
+                                               : parse_duration(std::string_view(text).substr(comma + 1));
+    if (times.longest >= times.first) return times;
+  } catch (const Error&) {
+  }
+  reject(fmt::format("--backoff {}: expected FIRST[,LONGEST], durations of which the first is not longer, such as 1s,1min",
+                     text));
+}
+
 Rotation parse_rotation(const std::string& text) {
   const std::size_t comma = text.find(',');
   const std::string_view kept =
@@ -240,10 +254,12 @@ void add_options(CLI::App& app, CommandLine& line) {
       ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
   app.add_option("--restarts,--max-restarts", line.restarts,
                  "Start all ranks again after a failure, so many times at most. A job that goes on without a rank "
-                 "(--min-ranks, "
-                 "--spares, --nodes MIN:MAX) gets only that rank again. Between two starts 1 s, then 2 s, 4 s "
-                 "and so on up to 1 min pass, from 1 s again behind a start that lived for 5 min")
+                 "(--min-ranks, --spares, --nodes MIN:MAX) gets only that rank again")
       ->transform(tools::whole_number(0, kMostRestarts));
+  app.add_option("--backoff", line.backoff,
+                 "How long to wait before ranks are started again: FIRST, then twice as long each time, LONGEST at most, "
+                 "and FIRST again after 5 min without a failure (1s,1min)")
+      ->type_name("FIRST[,LONGEST]");
   app.add_option("--grace", line.grace,
                  "How long ranks have between SIGTERM, or another signal that ends a job, and SIGKILL (30s); a second "
                  "SIGTERM or Ctrl-C ends them at once")
@@ -276,6 +292,7 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   o.prefix = !line.no_prefix;
   o.on_failure = line.on_failure == "end" ? OnFailure::End : OnFailure::Continue;
   o.restarts = line.restarts;
+  o.backoff = parse_backoff(line.backoff);
   o.grace = parse_grace(line.grace);
   o.command = std::move(command);
   if (!o.command.empty() && o.command.front() == "--") o.command.erase(o.command.begin());

@@ -14,6 +14,8 @@
 #include <sinew/core/store/elastic_members.hpp>
 #include <sinew/tools/run/output/rank_logs.hpp>
 
+#include "backoff.hpp"
+
 namespace sinew::run {
 
 /// What happens to the other ranks when one fails.
@@ -35,6 +37,7 @@ struct CommandLine {
   bool check = false;
   std::string on_failure = "end";
   int restarts = 0;
+  std::string backoff = "1s,1min";
   std::string grace = "30s";
   std::vector<std::string> variables;
   bool no_prefix = false;
@@ -61,6 +64,7 @@ struct Options {
   bool by_srun = false;  ///< the hosts are nodes of Slurm's allocation, and SINEW_RSH is not set
   OnFailure on_failure = OnFailure::End;
   int restarts = 0;
+  BackoffTimes backoff;
   Duration grace{};                                              ///< between a signal that ends ranks and SIGKILL
   LogOptions logs;                                               ///< the folder: of all starts of this job
   bool prefix = true;                                            ///< "[RANK] " before each line
