@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <linux/membarrier.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,6 +27,7 @@
 #include <sinew/core/host/cpu.hpp>
 #include <sinew/core/host/descriptor_exchange.hpp>
 #include <sinew/core/host/host_peers.hpp>
+#include <sinew/core/host/wake_name.hpp>
 #include <sinew/core/log.hpp>
 
 namespace sinew {
@@ -37,7 +41,8 @@ using Token = std::array<std::uint64_t, 2>;
 /// This rank's own half; ranks that are threads of the same process hold it together.
 struct Local {
   std::shared_ptr<SharedSegment> segment;
-  FileDescriptor event;
+  FileDescriptor event;      // an eventfd, or the socket of `name`
+  std::optional<WakeName> name;
   FileDescriptor life;       // the pidfd; else an end of a socket, whose other end closes with this process
   FileDescriptor life_kept;  // that other end
   SleepWord* asleep = nullptr;
@@ -112,6 +117,11 @@ struct Card {
   double quota_cores = 0;
   std::uint8_t usable = 0;
   std::uint8_t membarrier = 0;
+  std::int32_t wake_name = 0;            ///< a WakeName's number; 0: this rank has none
+  std::int32_t memory_descriptor = -1;  ///< of its segment, in its process
+  std::uint64_t memory_device = 0;      ///< with the inode, what tells that segment from any other file
+  std::uint64_t memory_inode = 0;
+  std::uint64_t descriptor_limit = 0;  ///< RLIMIT_NOFILE
   std::array<char, 64> socket{};
 };
 
@@ -177,6 +187,24 @@ bool register_membarrier() noexcept {
          syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
+std::uint64_t descriptor_limit() noexcept {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+/// With so few descriptors allowed, as many ranks of a host cannot pass descriptors to each other.
+bool too_few(std::uint64_t limit, std::size_t ranks) noexcept {
+  constexpr std::uint64_t kOwn = 64;  // of this process: event queues, sockets, files of the program
+  return limit < kOwn + (kDescriptorsPerRank + 1) * ranks;
+}
+
+/// Wakes whoever `event` stands for: HostWaker::event_.
+int wake_event(int event) noexcept {
+  if (event < -1) return WakeName::wake(-event);
+  const std::uint64_t one = 1;
+  return ::write(event, &one, sizeof one) < 0 ? errno : 0;  // full means: awake soon anyway
+}
+
 struct Peer {
   int rank = -1;
   Card card;
@@ -197,6 +225,7 @@ struct HostPeers::State {
   std::vector<std::int32_t> index_of;  // world rank -> peers, -1 elsewhere
   CoreCount cores;                     // of all these ranks
   bool fence = false;
+  bool by_name = false;  // ranks are found by process id, and woken by WakeName
   std::mutex mapping;  // on first use, which the user's thread and the one that makes progress may come to together
 
   ~State() {
@@ -233,7 +262,11 @@ struct HostPeers::State {
     return p.base;
   }
 
-  int event_of(const Peer& p) const noexcept { return p.local ? p.local->event.get() : p.descriptors[1].get(); }
+  /// As HostWaker::event_: a descriptor, or a WakeName's number with a minus.
+  int event_of(const Peer& p) const noexcept {
+    if (by_name) return -p.card.wake_name;
+    return p.local ? p.local->event.get() : p.descriptors[1].get();
+  }
 
   Card make_card(const DescriptorExchange& socket, int world_size) {
     local = std::make_shared<Local>(world_size);
@@ -247,9 +280,59 @@ struct HostPeers::State {
     card.quota_cores = quota_cores();
     card.usable = 1;
     card.membarrier = register_membarrier() ? 1 : 0;
+    card.descriptor_limit = descriptor_limit();
+    if (too_few(card.descriptor_limit, static_cast<std::size_t>(world_size)) && !local->life_kept) add_name(card);
     assert(socket.name().size() < card.socket.size());
     std::memcpy(card.socket.data(), socket.name().data(), socket.name().size());
     return card;
+  }
+
+  /// What others find this rank by without descriptors of it.
+  void add_name(Card& card) {
+    WakeName::prepare();
+    local->name.emplace();
+    struct stat memory {};
+    if (::fstat(local->segment->descriptor(), &memory) != 0) throw_errno("fstat of this rank's memory");
+    card.wake_name = local->name->number();
+    card.memory_descriptor = local->segment->descriptor();
+    card.memory_device = memory.st_dev;
+    card.memory_inode = memory.st_ino;
+  }
+
+  /// All ranks of the host decide alike.
+  void choose_names() {
+    const bool all_named = std::ranges::all_of(peers, [](const Peer& p) { return p.card.wake_name != 0; });
+    const bool any_short =
+        std::ranges::any_of(peers, [&](const Peer& p) { return too_few(p.card.descriptor_limit, peers.size()); });
+    by_name = all_named && any_short;
+    if (by_name) local->event = local->name->take_socket();
+    local->name.reset();
+  }
+
+  /// Finds the ranks of other processes without any descriptor being passed: maps their memory, and has one descriptor
+  /// of each, its life.
+  void open_by_name() {
+    for (Peer& p : peers) {
+      if (p.local) continue;
+      const auto refuse = [&p, this](std::string_view what, int error) {
+        throw Error(Code::System,
+                    fmt::format("meeting the ranks of this host: {} of rank {}, process {}: {}; with descriptors for "
+                                "all {} ranks ({} in place of {}, see ulimit -n) this is not needed",
+                                what, p.rank, p.card.pid, std::strerror(error), peers.size(),
+                                (kDescriptorsPerRank + 1) * peers.size(), descriptor_limit()),
+                    p.rank);
+      };
+      // The life comes first: that the memory is the rank's then tells that the life is, too.
+      p.descriptors[2] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, p.card.pid, 0)));
+      if (!p.descriptors[2]) refuse("the life", errno);
+      const std::string path = fmt::format("/proc/{}/fd/{}", p.card.pid, p.card.memory_descriptor);
+      p.descriptors[0] = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+      struct stat memory {};
+      if (!p.descriptors[0] || ::fstat(p.descriptors[0].get(), &memory) != 0) refuse("the memory", errno);
+      if (memory.st_dev != p.card.memory_device || memory.st_ino != p.card.memory_inode) refuse("the memory", ESRCH);
+      map(p);
+      if (const int error = WakeName::find(p.card.wake_name); error != 0) refuse("the name", error);
+    }
   }
 
   /// Everybody's first round: who is here. Throws, on all ranks alike, what a rank gave as its reason.
@@ -280,6 +363,7 @@ struct HostPeers::State {
 
   void pass_descriptors(DescriptorExchange& socket, Deadline deadline, const std::function<void()>& check) {
     if (std::ranges::all_of(peers, [](const Peer& p) { return p.local != nullptr; })) return;
+    if (by_name) return open_by_name();
     DescriptorSet mine;
     const std::array<int, kDescriptorsPerRank> own{local->segment->descriptor(), local->event.get(), local->life.get()};
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -297,8 +381,7 @@ struct HostPeers::State {
 };
 
 void HostWaker::wake() const noexcept {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(event_, &one, sizeof one);  // full means: awake soon anyway
+  wake_event(event_);
 }
 
 HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline deadline)
@@ -317,6 +400,7 @@ HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline
   Bytes outcome = encode(Code::Ok, "");
   try {
     s.read_cards(cards, host_id);
+    s.choose_names();
     s.pass_descriptors(*socket, deadline, world.check);
   } catch (const Error& e) {
     outcome = encode(e.code(), e.what());
@@ -372,8 +456,7 @@ void HostPeers::notify(int world_rank) noexcept {
   try {
     waker_of(world_rank).notify();
   } catch (const Error&) {  // its word cannot be read: wake it in any case
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = ::write(state_->event_of(*p), &one, sizeof one);
+    wake_event(state_->event_of(*p));
   }
 }
 
@@ -393,7 +476,8 @@ void HostPeers::arm() noexcept {
 void HostPeers::disarm() noexcept {
   state_->local->asleep->store(0, std::memory_order_relaxed);
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t n = ::read(state_->local->event.get(), &count, sizeof count);
+  while (::read(state_->local->event.get(), &count, sizeof count) > 0 && state_->by_name) {
+  }
 }
 
 }  // namespace sinew

@@ -123,16 +123,16 @@ TEST(DoctorDescriptors, Warns_AndSaysWhoCanRaiseTheLimit) {
   EXPECT_EQ(check_descriptors(host, large).severity, Severity::Fine);
 }
 
-/// Each rank gives three to one that leads, and has a connection to it.
+/// Each rank has one of each other rank, whatever is allowed.
 TEST(DoctorDescriptors, Fails_WhereTheRanksOfAHostCannotMeet) {
   HostLimits host = ample();
   const JobShape eight{.ranks = 8, .ranks_here = 8};
-  host.descriptors.soft = 33;
+  host.descriptors.soft = 9;
   EXPECT_EQ(check_descriptors(host, eight).severity, Severity::Warns);
-  host.descriptors.soft = 32;
+  host.descriptors.soft = 8;
   const Finding f = check_descriptors(host, eight);
   EXPECT_EQ(f.severity, Severity::Fails);
-  EXPECT_THAT(f.found, HasSubstr("32 for each rank (ulimit -n), 32 needed for the ranks of this host to meet"));
+  EXPECT_THAT(f.found, HasSubstr("8 for each rank (ulimit -n), 8 needed for the ranks of this host to meet"));
   EXPECT_EQ(check_descriptors(host, {.ranks = 8, .ranks_here = 1, .hosts = 8}).severity, Severity::Warns)
       << "nobody to meet";
 }

@@ -84,7 +84,7 @@ TEST(SinewInfoDoctor, WarnsOfFewDescriptors_AndFailsWhereRanksCannotMeet) {
   EXPECT_EQ(few.exit_code, 0) << few.out << few.err;
   EXPECT_THAT(few.out, AllOf(HasSubstr("warns  descriptors: 64 for each rank (ulimit -n), which may need "),
                              HasSubstr("cure: ulimit -n "), HasSubstr("ok     world: the ranks meet")));
-  const Outcome too_few = run_script(8, "ulimit -Sn 32; exec " + doctor, {"--on-failure", "continue"});
+  const Outcome too_few = run_script(32, "ulimit -Sn 32; exec " + doctor, {"--on-failure", "continue"});
   EXPECT_EQ(too_few.exit_code, 1) << too_few.out << too_few.err;
   EXPECT_THAT(too_few.out,
               AllOf(HasSubstr("fails  descriptors: 32 for each rank (ulimit -n), 32 needed for the ranks of this host"),
@@ -93,7 +93,7 @@ TEST(SinewInfoDoctor, WarnsOfFewDescriptors_AndFailsWhereRanksCannotMeet) {
 
 /// Some that pass the check of the limit, and are too few for a World.
 TEST(SinewInfoDoctor, FailsWithTheWorldsWords_WhereDescriptorsEnd) {
-  const Outcome o = run_script(8, "ulimit -Sn 36; exec " SINEW_INFO " doctor", {"--on-failure", "continue"});
+  const Outcome o = run_script(8, "ulimit -Sn 20; exec " SINEW_INFO " doctor", {"--on-failure", "continue"});
   EXPECT_EQ(o.exit_code, 1) << o.out << o.err;
   EXPECT_THAT(o.out, AllOf(HasSubstr("warns  descriptors: "), HasSubstr("fails  world: the ranks cannot form one: "),
                            HasSubstr("ulimit -n")));

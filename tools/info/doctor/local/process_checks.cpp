@@ -19,9 +19,9 @@ constexpr std::uint64_t kOwnThreads = 1;
 /// RDMA registers its buffers; less than this is gone with the first of them.
 constexpr std::uint64_t kLeastLocked = std::uint64_t{1} << 30;
 
-/// Beside those that it has: without these no rank of a host leads its ranks together.
+/// One for the life of each rank of a host. With no more than these its ranks find each other by name.
 std::uint64_t descriptors_to_meet(const JobShape& job) noexcept {
-  return job.ranks_here < 2 ? 0 : (kDescriptorsPerRank + 1) * static_cast<std::uint64_t>(job.ranks_here);
+  return job.ranks_here < 2 ? 0 : static_cast<std::uint64_t>(job.ranks_here);
 }
 
 /// Of the threads that the ranks of a host may start: `left` may still start.
