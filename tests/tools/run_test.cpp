@@ -54,6 +54,31 @@ TEST(SinewRun, StartsAWorldOf64Processes) {
   EXPECT_EQ(lines(o.out).size(), 64u);
 }
 
+/// sinew-run where it may open so many files, and may not raise that.
+Outcome run_with_descriptors(int limit, const std::string& arguments) {
+  return run_program({"bash", "-c", fmt::format("ulimit -n {}; exec {} {}", limit, SINEW_RUN, arguments)});
+}
+
+TEST(SinewRun, StartsMoreRanks_ThanItMayWatchByItself) {
+  const Outcome o = run_with_descriptors(
+      120, "-n 24 bash -c 'echo $RANK $LOCAL_RANK $LOCAL_WORLD_SIZE; [ $RANK != 23 ] || { sleep 0.5; exit 7; }'");
+  EXPECT_EQ(o.exit_code, 7) << o.err;
+  for (int r = 0; r < 24; ++r) EXPECT_THAT(o.out, HasSubstr(fmt::format("[{0}] {0} {0} 24\n", r)));
+  EXPECT_THAT(o.err, HasSubstr("the job failed: rank 23 on host "));
+  const Outcome met = run_with_descriptors(120, fmt::format("-n 24 {}", EXCHANGE_PROBE));
+  EXPECT_EQ(met.exit_code, 0) << met.err;
+  EXPECT_EQ(lines(met.out).size(), 24u);
+}
+
+TEST(SinewRun, SaysSo_WhereItMayNotEvenServeItsRanks) {
+  if (run_program({"bash", "-c", "ulimit -n 80; ulimit -n 100"}).exit_code == 0)
+    GTEST_SKIP() << "this user may raise its limits";
+  const Outcome o = run_with_descriptors(80, "-n 24 true");
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(lines(o.err).size(), 1u) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("24 ranks: sinew-run needs a descriptor for each, and too few are allowed; expected ulimit -n"));
+}
+
 TEST(SinewRun, PrintsWholeLines_HoweverLongAndHoweverWritten) {
   const Outcome o = run_script(4,
                                "for i in 1 2 3 4 5; do printf 'begin '; head -c 100000 /dev/zero | tr '\\0' $RANK; "

@@ -46,7 +46,7 @@ Bytes AgentTask::encode() const {
   j["first"] = plan.first;
   j["count"] = plan.count;
   j["ranks"] = plan.ranks;
-  j["first_local"] = plan.first_local;
+  j["local_first"] = plan.local_first;
   j["local_ranks"] = plan.local_ranks;
   j["elastic"] = plan.elastic;
   j["log_folder"] = plan.logs.folder;
@@ -71,10 +71,10 @@ AgentTask AgentTask::decode(std::span<const std::byte> bytes) {
     j.at("folder").get_to(t.plan.folder);
     t.plan.first = whole<int>(j.at("first"));
     t.plan.count = whole<int>(j.at("count"));
-    t.plan.first_local = whole<int>(j.at("first_local"));
-    t.plan.local_ranks = whole<int>(j.at("local_ranks"));
     t.plan.elastic = j.at("elastic").get<bool>();
     t.plan.ranks = whole<int>(j.at("ranks"));
+    t.plan.local_first = whole<int>(j.at("local_first"));
+    t.plan.local_ranks = whole<int>(j.at("local_ranks"));
     j.at("log_folder").get_to(t.plan.logs.folder);
     t.plan.logs.rotation.bytes = static_cast<std::uint64_t>(whole<std::int64_t>(j.at("log_bytes")));
     t.plan.logs.rotation.kept = whole<int>(j.at("log_kept"));

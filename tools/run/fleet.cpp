@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -9,12 +10,12 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/base/random.hpp>
+#include <sinew/core/error.hpp>
 #include <sinew/core/net/reachable_addresses.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/store/store_client.hpp>
 #include <sinew/core/system/host_name.hpp>
 
-#include "local_ranks.hpp"
 #include "remote_ranks.hpp"
 
 extern char** environ;
@@ -108,7 +109,7 @@ void Fleet::start_part(const Part& part, LogOptions logs) {
   plan.first = part.first;
   plan.count = part.count;
   plan.ranks = options_.ranks;
-  plan.first_local = part.first_local;
+  plan.local_first = part.first_local;
   plan.local_ranks = share.ranks;
   plan.elastic = options_.elastic.has_value();
   plan.input = part.input;
@@ -122,18 +123,42 @@ void Fleet::start_part(const Part& part, LogOptions logs) {
   if (options_.elastic)
     plan.environment.emplace_back("SINEW_ELASTIC",
                                   fmt::format("{}:{}", options_.elastic->least, options_.elastic->most));
-  if (share.host.empty()) {
-    auto local = std::make_unique<LocalRanks>(loop_, std::move(events));
-    LocalRanks& started = *local;
-    ranks_.push_back(std::move(local));
-    started.start(plan);
-    return;
-  }
+  if (share.host.empty()) return start_here(std::move(plan), std::move(events));
   plan.folder = working_folder();
+  start_agent(std::move(plan), std::move(events),
+              options_.by_srun ? agent_by_srun(share.host) : agent_by_rsh(config_.rsh, share.host), share.host);
+}
+
+/// Starts ranks of this host. Where this process may not open enough descriptors to watch all of them, it watches the
+/// first, and agents that it starts on this host watch the others.
+void Fleet::start_here(LocalPlan plan, RankEvents events) {
+  const int most = ranks_for_one_process(plan, options_.ranks);
+  if (most == 0)
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} ranks: sinew-run needs a descriptor for each, and too few are allowed; expected ulimit "
+                            "-n {} or more",
+                            options_.ranks, options_.ranks + 128));
+  LocalPlan rest = plan;
+  plan.count = std::min(plan.count, most);
+  auto local = std::make_unique<LocalRanks>(loop_, events);
+  LocalRanks& started = *local;
+  ranks_.push_back(std::move(local));
+  started.start(plan);
+  rest.input = -1;
+  while ((rest.count -= plan.count) > 0) {
+    rest.first += plan.count;
+    rest.local_first += plan.count;
+    plan = rest;
+    plan.count = std::min(rest.count, std::max(ranks_for_one_process(rest, 0), 1));
+    start_agent(plan, events, agent_here(), host_name());
+  }
+}
+
+void Fleet::start_agent(LocalPlan plan, RankEvents events, std::vector<std::string> command,
+                        const std::string& host) {
   const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
-  auto agent = options_.by_srun ? agent_by_srun(share.host) : agent_by_rsh(config_.rsh, share.host);
   ranks_.push_back(
-      std::make_unique<RemoteRanks>(loop_, std::move(events), std::move(agent), share.host, task, config_.timeout));
+      std::make_unique<RemoteRanks>(loop_, std::move(events), std::move(command), host, task, config_.timeout));
 }
 
 /// The address of the host of rank 0, for programs that serve something there.

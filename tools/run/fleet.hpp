@@ -9,6 +9,7 @@
 #include <sinew/core/net/event_loop.hpp>
 #include <sinew/core/store/store_server.hpp>
 
+#include "local_ranks.hpp"
 #include "options.hpp"
 #include "rank_events.hpp"
 
@@ -52,6 +53,8 @@ class Fleet {
   void expect_all() {
     if (options_.elastic) store_.expect(running());
   }
+  void start_here(LocalPlan plan, RankEvents events);
+  void start_agent(LocalPlan plan, RankEvents events, std::vector<std::string> command, const std::string& host);
   std::string master_address() const;
 
   EventLoop& loop_;

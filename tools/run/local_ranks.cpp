@@ -14,27 +14,18 @@
 #include <sinew/core/error.hpp>
 
 namespace sinew::run {
-namespace {
-
-/// Asks for the descriptors of this process and its ranks. For each rank this process has two pipes, a connection to
-/// the store and perhaps two log files.
-void require_descriptors(const LocalPlan& plan) {
+int ranks_for_one_process(const LocalPlan& plan, int served) {
   constexpr std::size_t kOwn = 64;
-  constexpr std::size_t kForRank = 5;
   constexpr std::size_t kOfRankHere = 6;  // which a rank needs for each rank of its host, at most
   constexpr std::size_t kOfRank = 4;      // and for any rank
+  const std::size_t for_each = plan.logs.folder.empty() ? 2 : 4;  // pipes, and log files
   const auto here = static_cast<std::size_t>(plan.count);
-  const std::size_t least = kOwn + (plan.logs.folder.empty() ? kForRank - 2 : kForRank) * here;
   const std::size_t for_ranks = kOwn + kOfRankHere * here + kOfRank * static_cast<std::size_t>(plan.ranks);
-  const std::size_t allowed = allow_descriptors(std::max(least, for_ranks));
-  if (allowed >= least) return;
-  throw Error(Code::InvalidArgument,
-              fmt::format("{} ranks on one host: sinew-run needs {} descriptors for them, and {} are allowed; expected "
-                          "ulimit -n {} or more, or fewer ranks on this host",
-                          here, least, allowed, least));
+  const std::size_t taken = kOwn + static_cast<std::size_t>(served);
+  const std::size_t allowed = allow_descriptors(std::max(taken + for_each * here, for_ranks));
+  const std::size_t room = allowed > taken ? (allowed - taken) / for_each : 0;
+  return static_cast<int>(std::min(room, here));
 }
-
-}  // namespace
 
 LocalRanks::~LocalRanks() {
   signal(SIGKILL);
@@ -43,9 +34,9 @@ LocalRanks::~LocalRanks() {
 }
 
 void LocalRanks::start(const LocalPlan& plan) {
-  require_descriptors(plan);
   logs_.emplace(plan.logs, [this](const std::string& why) { events_.warned(why); });
   for (int i = 0; i < plan.count; ++i) logs_->open(plan.first + i);
+  const int local_ranks = plan.local_ranks != 0 ? plan.local_ranks : plan.count;
   for (int i = 0; i < plan.count; ++i) {
     const int rank = plan.first + i;
     ProcessOptions options;
@@ -56,7 +47,7 @@ void LocalRanks::start(const LocalPlan& plan) {
     if (!plan.elastic)
       options.environment.insert(options.environment.end(),
                                  {{"RANK", fmt::format("{}", rank)}, {"WORLD_SIZE", fmt::format("{}", plan.ranks)}});
-    options.environment.insert(options.environment.end(), {{"LOCAL_RANK", fmt::format("{}", plan.first_local + i)},
+    options.environment.insert(options.environment.end(), {{"LOCAL_RANK", fmt::format("{}", plan.local_first + i)},
                                                            {"LOCAL_WORLD_SIZE", fmt::format("{}", local_ranks)}});
     if (rank == 0) options.input = plan.input;
     Process& process = processes_.emplace(rank, start_process(options)).first->second;

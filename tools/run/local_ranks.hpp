@@ -23,12 +23,16 @@ struct LocalPlan {
   int first = 0;
   int count = 0;
   int ranks = 0;         ///< of the whole job
-  int first_local = 0;   ///< the number of the first one among the ranks of its host
-  int local_ranks = 0;   ///< of the job on this host; 0: `count`
+  int local_first = 0;   ///< LOCAL_RANK of the first one; above 0 where other processes start ranks of this host, too
+  int local_ranks = 0;   ///< LOCAL_WORLD_SIZE; 0: count
   bool elastic = false;  ///< their numbers are no ranks: World::from_environment() gets these while the job runs
   int input = -1;        ///< rank 0's standard input; the others read nothing
   LogOptions logs;
 };
+
+/// How many of the ranks of a plan one process can start and watch, with so few descriptors as it may open. It raises
+/// the limit for itself and the ranks as far as it may. `served`: ranks that hold a connection to its store.
+int ranks_for_one_process(const LocalPlan& plan, int served);
 
 /// Ranks that are children of this process.
 class LocalRanks final : public Ranks {

@@ -35,10 +35,13 @@ std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string&
   std::vector<std::string> words;
   std::istringstream text(rsh);
   for (std::string word; text >> word;) words.push_back(word);
+  if (words.empty()) return {std::filesystem::read_symlink("/proc/self/exe").string(), "--agent"};
   words.push_back(host);
   words.push_back(quoted(own_program()) + " --agent");
   return words;
 }
+
+std::vector<std::string> agent_here() { return {own_program(), "--agent"}; }
 
 std::vector<std::string> agent_by_srun(const std::string& node) {
   // Without --ntasks-per-node, srun would warn of the one that sbatch has set for the program's own tasks.

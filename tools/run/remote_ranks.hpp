@@ -18,6 +18,8 @@ std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string&
 /// The same within Slurm's allocation, whose nodes need no sshd. The agent is a step of its own beside the others. It
 /// has all cores of the node that the allocation has.
 std::vector<std::string> agent_by_srun(const std::string& node);
+/// The command that starts an agent on this host.
+std::vector<std::string> agent_here();
 
 /// Ranks on another host, started and watched by an agent there.
 class RemoteRanks final : public Ranks {
