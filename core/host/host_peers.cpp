@@ -41,7 +41,7 @@ using Token = std::array<std::uint64_t, 2>;
 /// This rank's own half; ranks that are threads of the same process hold it together.
 struct Local {
   std::shared_ptr<SharedSegment> segment;
-  FileDescriptor event;      // an eventfd, or the socket of `name`
+  FileDescriptor event;  // an eventfd, or the socket of `name`
   std::optional<WakeName> name;
   FileDescriptor life;       // the pidfd; else an end of a socket, whose other end closes with this process
   FileDescriptor life_kept;  // that other end
@@ -117,7 +117,7 @@ struct Card {
   double quota_cores = 0;
   std::uint8_t usable = 0;
   std::uint8_t membarrier = 0;
-  std::int32_t wake_name = 0;            ///< a WakeName's number; 0: this rank has none
+  std::int32_t wake_name = 0;           ///< a WakeName's number; 0: this rank has none
   std::int32_t memory_descriptor = -1;  ///< of its segment, in its process
   std::uint64_t memory_device = 0;      ///< with the inode, what tells that segment from any other file
   std::uint64_t memory_inode = 0;
@@ -226,7 +226,7 @@ struct HostPeers::State {
   CoreCount cores;                     // of all these ranks
   bool fence = false;
   bool by_name = false;  // ranks are found by process id, and woken by WakeName
-  std::mutex mapping;  // on first use, which the user's thread and the one that makes progress may come to together
+  std::mutex mapping;    // on first use, which the user's thread and the one that makes progress may come to together
 
   ~State() {
     LocalRanks::of_process().remove(token);
@@ -287,7 +287,7 @@ struct HostPeers::State {
     return card;
   }
 
-  /// What others find this rank by without descriptors of it.
+  /// Gives this rank a name, by which others find it without descriptors of it.
   void add_name(Card& card) {
     WakeName::prepare();
     local->name.emplace();
@@ -380,9 +380,7 @@ struct HostPeers::State {
   }
 };
 
-void HostWaker::wake() const noexcept {
-  wake_event(event_);
-}
+void HostWaker::wake() const noexcept { wake_event(event_); }
 
 HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline deadline)
     : state_(std::make_unique<State>()) {

@@ -48,7 +48,7 @@ TEST(WakeName, SaysSo_WhereNobodyListens) {
   EXPECT_EQ(WakeName::wake(gone), ECONNREFUSED);
 }
 
-/// What others have not read fills the sender's buffer: that must not keep a rank asleep.
+/// Datagrams that others have not read fill the sender's buffer. That must not keep a rank asleep.
 TEST(WakeName, WakesARank_ThoughManyOthersSleepOn) {
   std::vector<std::unique_ptr<WakeName>> sleepers;
   for (int i = 0; i < 200; ++i) sleepers.push_back(std::make_unique<WakeName>());
@@ -94,9 +94,7 @@ void meet_with_few_descriptors(const Exchange& world) {
   }
 }
 
-TEST(HostPeers, MeetByName_WhereTooFewDescriptorsAreAllowed) {
-  test::run_as_processes(40, meet_with_few_descriptors);
-}
+TEST(HostPeers, MeetByName_WhereTooFewDescriptorsAreAllowed) { test::run_as_processes(40, meet_with_few_descriptors); }
 
 }  // namespace
 }  // namespace sinew

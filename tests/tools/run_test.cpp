@@ -76,7 +76,8 @@ TEST(SinewRun, SaysSo_WhereItMayNotEvenServeItsRanks) {
   const Outcome o = run_with_descriptors(80, "-n 24 true");
   EXPECT_EQ(o.exit_code, 2);
   EXPECT_EQ(lines(o.err).size(), 1u) << o.err;
-  EXPECT_THAT(o.err, HasSubstr("24 ranks: sinew-run needs a descriptor for each, and too few are allowed; expected ulimit -n"));
+  EXPECT_THAT(
+      o.err, HasSubstr("24 ranks: sinew-run needs a descriptor for each, and too few are allowed; expected ulimit -n"));
 }
 
 TEST(SinewRun, PrintsWholeLines_HoweverLongAndHoweverWritten) {
