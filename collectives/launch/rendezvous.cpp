@@ -27,12 +27,12 @@ std::shared_ptr<StoreClient> client_of(const LaunchVariables& v, const Config& c
 
 }  // namespace
 
-Joined Round::join_as(int size, const char* who) const {
+Joined Round::join_as(int size, const std::string& group) const {
   Bootstrap bootstrap{.rank = place(),
                       .ranks = size,
                       .addresses = members_->addresses(),
                       .secret = members_->secret(),
-                      .group = fmt::format("{} of round {}", who, number())};
+                      .group = group};
   return join(bootstrap, nullptr, config_);
 }
 
@@ -40,12 +40,12 @@ Joined Round::join_ranks() const {
   if (!has_rank())
     throw Error(Code::InvalidArgument,
                 fmt::format("round {}: this process has no rank; it can only hand over its state", number()));
-  return join_as(ranks(), "ranks");
+  return join_as(ranks(), group_of_ranks(number()));
 }
 
 Exchange Round::exchange_of_ranks() const { return join_ranks().exchange; }
 
-Exchange Round::exchange_of_members() const { return join_as(static_cast<int>(members().size()), "members").exchange; }
+Exchange Round::exchange_of_members() const { return join_as(static_cast<int>(members().size()), group_of_members(number())).exchange; }
 
 std::optional<ElasticLimits> Rendezvous::limits() {
   if (launcher_kind(process_environment()) != LaunchKind::Elastic) return std::nullopt;

@@ -48,7 +48,7 @@ class SINEW_API Round {
   Joined join_ranks() const;
 
  private:
-  Joined join_as(int size, const char* who) const;
+  Joined join_as(int size, const std::string& group) const;
 
   FormedRound formed_;
   std::shared_ptr<StoreClient> members_;

@@ -72,6 +72,15 @@ FormedRound FormedRound::decode(std::span<const std::byte> fields) {
   return round;
 }
 
+std::string group_of_ranks(std::uint64_t round) { return fmt::format("ranks of round {}", round); }
+std::string group_of_members(std::uint64_t round) { return fmt::format("members of round {}", round); }
+
+std::optional<ElasticMembers::Seat> ElasticMembers::seat_of(Id id) const {
+  const auto at = members_.find(id);
+  if (at == members_.end() || at->second.waits || at->second.place < 0) return std::nullopt;
+  return Seat{at->second.place, ranks_, in_round_, number_};
+}
+
 void ElasticMembers::wait(Id id, MemberRequest request) {
   require_counts(request.counts);
   if (counts_ && *counts_ != request.counts)
@@ -84,6 +93,7 @@ void ElasticMembers::wait(Id id, MemberRequest request) {
   if (fresh) at->second.arrival = arrivals_++;
   at->second.request = std::move(request);
   at->second.waits = true;
+  at->second.place = -1;
   first_arrival_ = std::min(first_arrival_, Clock::now());
 }
 
@@ -122,9 +132,11 @@ std::optional<ElasticMembers::Formed> ElasticMembers::form(Clock::time_point now
     Member& m = members_.at(formed.ids[i]);
     formed.round.members.push_back({m.request.host, m.request.pid, m.rank});
     m.waits = false;
-    m.rank = static_cast<int>(i) < *ranks ? static_cast<int>(i) : -1;
+    m.place = static_cast<int>(i);
+    m.rank = m.place < *ranks ? m.place : -1;
   }
   ranks_ = *ranks;
+  in_round_ = static_cast<int>(formed.ids.size());
   return formed;
 }
 

@@ -51,6 +51,10 @@ struct SINEW_API FormedRound {
   static FormedRound decode(std::span<const std::byte> fields);
 };
 
+/// The groups of a round at the store (StoreIdentity::group), in which its ranks and all its members find each other.
+SINEW_API std::string group_of_ranks(std::uint64_t round);
+SINEW_API std::string group_of_members(std::uint64_t round);
+
 /// Decides who takes part in an elastic job. Members come and wait, and rounds are formed of those who wait. A round is
 /// formed when all members that had a rank in the last round wait again or have gone. It has the largest number of
 /// ranks that the limits, the members' `counts` and the number of those who wait permit. A member keeps its rank if it
@@ -72,6 +76,15 @@ class SINEW_API ElasticMembers {
   void wait(Id id, MemberRequest request);
   /// A member has gone. Ids that are not known are ignored.
   void leave(Id id);
+  /// A member's place in the latest round.
+  struct Seat {
+    int place = -1;
+    int ranks = 0;
+    int members = 0;
+    std::uint64_t round = 0;
+  };
+  /// nullopt: the member is in no round, or asks for the next one.
+  std::optional<Seat> seat_of(Id id) const;
   /// Forms the next round if it can be formed. `FormedRound::place` is to be set for each member, which is at the same
   /// index of `ids`.
   struct Formed {
@@ -92,7 +105,8 @@ class SINEW_API ElasticMembers {
   struct Member {
     MemberRequest request;
     bool waits = false;
-    int rank = -1;  // in the last round
+    int rank = -1;   // in the last round
+    int place = -1;  // among its members
     std::uint64_t arrival = 0;
   };
 
@@ -106,6 +120,7 @@ class SINEW_API ElasticMembers {
   std::optional<std::vector<int>> counts_;  // of all members
   int expected_ = 0;
   int ranks_ = 0;  // of the last round
+  int in_round_ = 0;
   std::uint64_t number_ = 0;
   std::uint64_t arrivals_ = 0;
   Clock::time_point first_arrival_ = Clock::time_point::max();

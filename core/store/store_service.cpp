@@ -152,9 +152,21 @@ void StoreService::end_rounds(const std::string& why) {
   }
 }
 
+/// A member that dies before it comes to the exchanges of its round would be waited for there.
+void StoreService::leave_round(ElasticMembers::Id member) {
+  const auto seat = membership_->seat_of(member);
+  if (!seat) return;
+  const Status why(Code::PeerLost, fmt::format("rank {} of round {} has ended", seat->place, seat->round), seat->place);
+  if (seat->place < seat->ranks)
+    turn_away({.group = group_of_ranks(seat->round), .rank = seat->place, .ranks = seat->ranks}, why);
+  turn_away({.group = group_of_members(seat->round), .rank = seat->place, .ranks = seat->members}, why);
+}
+
 void StoreService::form_rounds() {
   auto formed = membership_ && !rounds_end_ ? membership_->form(Clock::now()) : std::nullopt;
   if (!formed) return;
+  for (const std::string& group : {group_of_ranks(formed->round.number - 1), group_of_members(formed->round.number - 1)})
+    left_.erase(left_.lower_bound({group, 0}), left_.upper_bound({group, kMostRanks}));
   const auto waiting = parked_;
   for (StoreConnection* c : waiting) {
     if (!c->member || !c->parked->wants_round) continue;
@@ -233,6 +245,7 @@ void StoreService::fail_rounds(
 void StoreService::forget(StoreConnection& gone) {
   parked_.erase(&gone);
   if (gone.member) {
+    leave_round(*gone.member);
     membership_->leave(*gone.member);
     form_rounds();
   }

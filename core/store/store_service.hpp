@@ -46,6 +46,7 @@ class StoreService {
               std::span<const std::byte> mine);
   void next_round(StoreConnection& from, std::span<const std::byte> request, std::uint32_t milliseconds);
   ElasticMembers& members();
+  void leave_round(ElasticMembers::Id member);
   void turn_away(const StoreIdentity& id, const Status& why);
   /// A group that all have left needs no memory of who did: a store outlives many Worlds.
   void forget_group_without_ranks(const StoreIdentity& id);

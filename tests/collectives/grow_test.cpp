@@ -22,11 +22,13 @@
 #include <gtest/gtest.h>
 
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/collectives/launch/rendezvous.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/stream_socket.hpp>
+#include <sinew/core/store/store_client.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <support/worlds.hpp>
 
@@ -299,6 +301,36 @@ TEST_P(Grow, SurvivesRandomChanges) {
 
 INSTANTIATE_TEST_SUITE_P(Over, Grow, testing::Values("shm", "tcp"),
                          [](const auto& of) { return std::string(of.param); });
+
+/// A member that dies between its round and the exchanges of this round has not come to them, and never will.
+TEST(GrowStore, EndsTheExchange_WhenAMemberDiesBeforeItComes) {
+  StoreServerThread server({.secret = random_secret(), .elastic = ElasticLimits{.least = 2, .most = 2}});
+  Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
+  const SocketAddress address = listener.address;
+  server.listen(std::move(listener));
+  const auto member = [&] {
+    return std::make_shared<StoreClient>(StoreClient::Options{.addresses = {address}, .group = "members"},
+                                         Deadline::after(seconds(30)));
+  };
+  const Config config;
+  std::thread other([&] {
+    Rendezvous rendezvous(member(), config);
+    EXPECT_TRUE(rendezvous.next({}, false, Deadline::after(seconds(30))).has_rank());
+  });
+  Rendezvous rendezvous(member(), config);
+  const Round round = rendezvous.next({}, false, Deadline::after(seconds(30)));
+  other.join();
+  EXPECT_EQ(round.ranks(), 2);
+  const auto begin = Clock::now();
+  try {
+    static_cast<void>(round.exchange_of_ranks().all_gather({}));
+    FAIL() << "the exchange ended without the other rank";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::PeerLost) << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("has ended"));
+  }
+  EXPECT_LT(Clock::now() - begin, seconds(20));
+}
 
 TEST(GrowAlone, SaysHowAJobGetsElastic_WhereItIsNot) {
   World world = World::from_environment();

@@ -93,7 +93,9 @@ class Changes {
     const auto begin = Clock::now();
     std::map<std::int64_t, double> disturbed;
     for (int job = 0; made_ < options_.changes && hangs_ == 0 && failures_ == 0; ++job) {
+      is_disturbed_ = true;
       disturbed = disturb(job);
+      is_disturbed_ = false;
       compare(disturbed);
     }
     const std::chrono::duration<double> took = Clock::now() - begin;
@@ -182,7 +184,7 @@ class Changes {
       const std::int64_t now = losses.empty() ? -1 : losses.rbegin()->first;
       const std::chrono::duration<double> waited = Clock::now() - begin;
       if (now > step) {
-        if (step >= 0) longest_pause_s_ = std::max(longest_pause_s_, waited.count());
+        if (step >= 0 && is_disturbed_) longest_pause_s_ = std::max(longest_pause_s_, waited.count());
         return now;
       }
       int status = 0;
@@ -195,7 +197,7 @@ class Changes {
     }
   }
 
-  /// With the losses of an undisturbed run of as many steps.
+  /// Compares with the losses of an undisturbed run.
   void compare(const std::map<std::int64_t, double>& disturbed) {
     if (disturbed.empty()) return;
     const std::int64_t steps = disturbed.rbegin()->first + 1;
@@ -205,8 +207,12 @@ class Changes {
     }
     const std::string metrics = file("undisturbed");
     std::vector<std::string> command{options_.sinew_run, "-n", fmt::format("{}", options_.ranks)};
-    for (const std::string& word : training(metrics, steps)) command.push_back(word);
+    // As many steps: the learning rate follows from their number.
+    for (const std::string& word : training(metrics, options_.steps)) command.push_back(word);
+    std::filesystem::remove(metrics);
     const pid_t launcher = start(command, file("undisturbed.log"));
+    await_step(launcher, metrics, steps - 2);
+    ::kill(launcher, SIGTERM);
     int status = 0;
     ::waitpid(launcher, &status, 0);
     const auto right = losses_in(metrics);
@@ -230,6 +236,7 @@ class Changes {
   int hangs_ = 0;
   int failures_ = 0;
   bool ended_well_ = false;
+  bool is_disturbed_ = false;
   std::int64_t compared_ = 0;
   double worst_ = 0;
   double longest_pause_s_ = 0;
