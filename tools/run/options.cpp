@@ -155,8 +155,12 @@ std::string run_name() {
 
 /// Without --tee and --redirect all ranks are printed, too.
 RankSet printed_ranks(const CommandLine& line) {
-  const RankSet printed = line.tee.empty() ? RankSet() : parse_ranks("--tee", line.tee);
-  const RankSet silent = line.redirect.empty() ? RankSet() : parse_ranks("--redirect", line.redirect);
+  // CLI11 gives "true" for a flag without a value.
+  const auto ranks_of = [](std::string_view option, std::string_view text) {
+    return text.empty() ? RankSet() : parse_ranks(option, text == "true" ? "all" : text);
+  };
+  const RankSet printed = ranks_of("--tee", line.tee);
+  const RankSet silent = ranks_of("--redirect", line.redirect);
   if (const int both = common_rank(printed, silent); both >= 0)
     reject(fmt::format("--tee={} --redirect={}: both name rank {}; expected each rank in one of them at most", line.tee,
                        line.redirect, both));
@@ -276,10 +280,10 @@ void add_options(CLI::App& app, CommandLine& line) {
                  "A log file that has SIZE becomes FILE.1, and FILE.1 becomes FILE.2, KEEP (4) of them at most")
       ->type_name("SIZE[,KEEP]");
   app.add_flag(
-      "--tee{all}", line.tee,
+      "--tee", line.tee,
       "--tee=RANKS, such as 0,8-15: of ranks with log files only these are printed, too; --tee: all (default)");
   app.add_flag(
-      "--redirect{all}", line.redirect,
+      "--redirect", line.redirect,
       "--redirect=RANKS: these ranks go to their log files alone, and the others are printed, too; --redirect: "
       "all");
   app.add_flag("--no-prefix", line.no_prefix,
