@@ -94,9 +94,7 @@ World::~World() {
 
 World World::from_environment(WorldOptions options) {
   if (Rendezvous::limits()) {
-    const std::shared_ptr<Rendezvous> rendezvous = Rendezvous::of_process(options.config);
-    if (options.secret.empty()) options.secret = rendezvous->secret();
-    return World(make_of_rounds(*rendezvous, options));
+    return World(make_of_rounds(*Rendezvous::of_process(options.config), options));
   }
   const Launch launch = exchange_from_environment(options.config);
   if (options.secret.empty()) options.secret = launch.secret;
@@ -276,15 +274,31 @@ World World::grow() {
   return World(make_of_rounds(*rendezvous, state.options));
 }
 
+/// The last exchange tells each rank that all others have the World, too. A rank that could not make it has left the
+/// exchange. Without that, the others would wait for a rank that lives and waits for the next round.
+std::unique_ptr<World::Inside> World::make_of(const Round& round, const Exchange& exchange, WorldOptions options) {
+  options.generation = static_cast<std::uint32_t>(round.number());
+  if (options.secret.empty()) options.secret = Rendezvous::of_process(options.config)->secret();
+  auto made = make(exchange, std::move(options));
+  static_cast<void>(exchange.all_gather({}));
+  return made;
+}
+
+World World::of_ranks(const Round& round, WorldOptions options) {
+  return World(make_of(round, round.exchange_of_ranks(), std::move(options)));
+}
+
+World World::of_members(const Round& round, WorldOptions options) {
+  return World(make_of(round, round.exchange_of_members(), std::move(options)));
+}
+
 /// A rank may die while the World of its round is made. Then all ask for the next round.
 std::unique_ptr<World::Inside> World::make_of_rounds(Rendezvous& rendezvous, const WorldOptions& options) {
   for (;;) {
     const Round round = rendezvous.next(options.counts);
     if (!round.has_rank()) continue;
-    WorldOptions of_round = options;
-    of_round.generation = static_cast<std::uint32_t>(round.number());
     try {
-      return make(round.exchange_of_ranks(), std::move(of_round));
+      return make_of(round, round.exchange_of_ranks(), options);
     } catch (const Error& e) {
       if (e.code() != Code::PeerLost && e.code() != Code::Aborted) throw;
       log::info("round {} of the job ends before it began: {}", round.number(), e.what());

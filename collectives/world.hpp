@@ -27,6 +27,7 @@ namespace sinew {
 enum class Threads : std::uint8_t { Single, Multiple };
 
 class Rendezvous;
+class Round;
 struct VirtualWorld;
 
 /// The options of a World.
@@ -81,6 +82,11 @@ class SINEW_API World {
   /// Errors: those of from_environment(). InvalidArgument, with both values, if versions or the user's rules differ on
   ///         two ranks.
   static World create(Exchange exchange, WorldOptions options = {});
+  /// Makes the World of a round of an elastic job, of its ranks or of all its members. Either all of them have it, or
+  /// each gets an error: then all ask the rendezvous for the next round.
+  /// Errors: PeerLost if a process dies meanwhile. Those of create().
+  static World of_ranks(const Round& round, WorldOptions options = {});
+  static World of_members(const Round& round, WorldOptions options = {});
 
   World(World&&) noexcept;
   World& operator=(World&&) noexcept;
@@ -170,6 +176,7 @@ class SINEW_API World {
   struct Inside;
   static std::unique_ptr<Inside> make(const Exchange& base, WorldOptions options);
   static std::unique_ptr<Inside> make_of_rounds(Rendezvous& rendezvous, const WorldOptions& options);
+  static std::unique_ptr<Inside> make_of(const Round& round, const Exchange& exchange, WorldOptions options);
   explicit World(std::unique_ptr<Inside> inside) noexcept;
   Inside& inside() const;
   void end_generation();

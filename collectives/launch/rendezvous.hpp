@@ -38,7 +38,7 @@ class SINEW_API Round {
   /// which they hand over their state.
   bool has_leaving_members() const noexcept { return static_cast<std::size_t>(formed_.ranks) < formed_.members.size(); }
 
-  /// Makes the exchange by which World::create() makes the World of this round's ranks. Precondition: has_rank().
+  /// Makes the exchange by which World::of_ranks() makes the World of this round's ranks. Precondition: has_rank().
   /// Errors: Timeout if a rank does not come. PeerLost if one dies meanwhile: then all ask for the next round.
   Exchange exchange_of_ranks() const;
   /// The same for all members, also those that have no rank any more.

@@ -40,6 +40,7 @@ struct Options {
   int spares = 0;
   std::int64_t steps = 4000;
   int quiet_ms = 300;  // at most, between two changes
+  bool keep = false;   // leaves a job that hangs alone, to be looked at
   std::vector<std::string> model;
 };
 
@@ -141,6 +142,10 @@ class Changes {
     if (step >= 0) step = await_step(launcher, metrics, step + 3);
     if (step == kHang) {
       ++hangs_;
+      if (options_.keep) {
+        fmt::print(stderr, "sinew-run is process {}, its output is in {}\n", launcher, log);
+        std::this_thread::sleep_for(std::chrono::minutes(30));
+      }
       std::ifstream said(log);
       std::string text((std::istreambuf_iterator<char>(said)), {});
       fmt::print(stderr, "no step for a minute; the end of what the job printed:\n{}\n",
@@ -256,6 +261,7 @@ int main(int argc, char** argv) {
   app.add_option("--spares", options.spares);
   app.add_option("--steps", options.steps);
   app.add_option("--quiet-ms", options.quiet_ms);
+  app.add_flag("--keep", options.keep);
   app.add_option("model", options.model, "Options of gpt, behind --");
   CLI11_PARSE(app, argc, argv);
   return Changes(options).run();

@@ -194,24 +194,29 @@ class Growing final : public Elastic {
   bool join(const sinew::Round& round) {
     sinew::WorldOptions of_world{};
     of_world.threads = sinew::Threads::Multiple;
-    of_world.secret = rendezvous_->secret();
-    of_world.generation = static_cast<std::uint32_t>(round.number());
-    of_world.counts = counts_;
     of_world.measures = false;
     std::optional<sinew::World> everyone;
-    if (round.has_leaving_members()) everyone.emplace(sinew::World::create(round.exchange_of_members(), of_world));
-    if (!round.has_rank()) {
-      Checkpoints::hand_over(*everyone, held(), nullptr);
-      return false;
+    std::unique_ptr<sinew::World> fresh;
+    try {
+      if (round.has_leaving_members()) everyone.emplace(sinew::World::of_members(round, of_world));
+      if (!round.has_rank()) {
+        Checkpoints::hand_over(*everyone, held(), nullptr);
+        return false;
+      }
+      fresh = std::make_unique<sinew::World>(sinew::World::of_ranks(round, of_world));
+      const Options changed = options_for(round.ranks());
+      auto next = std::make_unique<Training>(*fresh, changed, text_, stop_);
+      const std::int64_t step = next->take_state(everyone ? *everyone : *fresh, training_.get());
+      world_ = fresh.get();
+      worlds_.push_back(std::move(fresh));
+      go_on_with(std::move(next), step, changed.job.global_batch);
+      return true;
+    } catch (const sinew::Error& e) {
+      // Others may have come further. They would wait for this rank in Worlds that it leaves.
+      if (fresh) fresh->abort(e.what());
+      if (everyone) everyone->abort(e.what());
+      throw;
     }
-    auto fresh = std::make_unique<sinew::World>(sinew::World::create(round.exchange_of_ranks(), of_world));
-    const Options changed = options_for(round.ranks());
-    auto next = std::make_unique<Training>(*fresh, changed, text_, stop_);
-    const std::int64_t step = next->take_state(everyone ? *everyone : *fresh, training_.get());
-    world_ = fresh.get();
-    worlds_.push_back(std::move(fresh));
-    go_on_with(std::move(next), step, changed.job.global_batch);
-    return true;
   }
 
   const int most_;
