@@ -28,11 +28,8 @@ std::shared_ptr<StoreClient> client_of(const LaunchVariables& v, const Config& c
 }  // namespace
 
 Joined Round::join_as(int size, const std::string& group) const {
-  Bootstrap bootstrap{.rank = place(),
-                      .ranks = size,
-                      .addresses = members_->addresses(),
-                      .secret = members_->secret(),
-                      .group = group};
+  Bootstrap bootstrap{
+      .rank = place(), .ranks = size, .addresses = members_->addresses(), .secret = members_->secret(), .group = group};
   return join(bootstrap, nullptr, config_);
 }
 
@@ -45,7 +42,9 @@ Joined Round::join_ranks() const {
 
 Exchange Round::exchange_of_ranks() const { return join_ranks().exchange; }
 
-Exchange Round::exchange_of_members() const { return join_as(static_cast<int>(members().size()), group_of_members(number())).exchange; }
+Exchange Round::exchange_of_members() const {
+  return join_as(static_cast<int>(members().size()), group_of_members(number())).exchange;
+}
 
 std::optional<ElasticLimits> Rendezvous::limits() {
   if (launcher_kind(process_environment()) != LaunchKind::Elastic) return std::nullopt;

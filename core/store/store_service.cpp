@@ -165,7 +165,8 @@ void StoreService::leave_round(ElasticMembers::Id member) {
 void StoreService::form_rounds() {
   auto formed = membership_ && !rounds_end_ ? membership_->form(Clock::now()) : std::nullopt;
   if (!formed) return;
-  for (const std::string& group : {group_of_ranks(formed->round.number - 1), group_of_members(formed->round.number - 1)})
+  for (const std::string& group :
+       {group_of_ranks(formed->round.number - 1), group_of_members(formed->round.number - 1)})
     left_.erase(left_.lower_bound({group, 0}), left_.upper_bound({group, kMostRanks}));
   const auto waiting = parked_;
   for (StoreConnection* c : waiting) {

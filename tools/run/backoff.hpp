@@ -13,7 +13,7 @@ struct BackoffTimes {
   Duration longest = std::chrono::minutes(1);
 };
 
-/// How long sinew-run waits before it starts ranks again: BackoffTimes::first after the first failure, twice as long
+/// Says how long sinew-run waits before it starts ranks again: BackoffTimes::first after the first failure, twice as long
 /// after each further one, BackoffTimes::longest at most. A start that lived for kHealthy or longer begins the series
 /// anew.
 class Backoff {

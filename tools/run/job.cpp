@@ -133,7 +133,9 @@ void Job::on_member_ended(int number, const Ending& ending) {
 
 void Job::bring_back(int number) {
   ++restarts_;
-  const auto at = returns_.try_emplace(number, Return{.timer = EventLoop::Timer(loop_), .backoff = Backoff(options_.backoff)}).first;
+  const auto at =
+      returns_.try_emplace(number, Return{.timer = EventLoop::Timer(loop_), .backoff = Backoff(options_.backoff)})
+          .first;
   Return& r = at->second;
   const Duration wait = r.backoff.after(Clock::now() - r.started);
   r.is_due = true;

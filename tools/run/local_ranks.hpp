@@ -30,8 +30,8 @@ struct LocalPlan {
   LogOptions logs;
 };
 
-/// How many of the ranks of a plan one process can start and watch, with so few descriptors as it may open. It raises
-/// the limit for itself and the ranks as far as it may. `served`: ranks that hold a connection to its store.
+/// Returns how many of the ranks of a plan one process can start and watch, with the descriptors that it may open. It
+/// raises the limit for itself and the ranks as far as it may. `served`: ranks that hold a connection to its store.
 int ranks_for_one_process(const LocalPlan& plan, int served);
 
 /// Ranks that are children of this process.

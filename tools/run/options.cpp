@@ -69,8 +69,8 @@ BackoffTimes parse_backoff(const std::string& text) {
     if (times.longest >= times.first) return times;
   } catch (const Error&) {
   }
-  reject(fmt::format("--backoff {}: expected FIRST[,LONGEST], durations of which the first is not longer, such as 1s,1min",
-                     text));
+  reject(fmt::format(
+      "--backoff {}: expected FIRST[,LONGEST], durations of which the first is not longer, such as 1s,1min", text));
 }
 
 Rotation parse_rotation(const std::string& text) {
@@ -260,9 +260,10 @@ void add_options(CLI::App& app, CommandLine& line) {
                  "Start all ranks again after a failure, so many times at most. A job that goes on without a rank "
                  "(--min-ranks, --spares, --nodes MIN:MAX) gets only that rank again")
       ->transform(tools::whole_number(0, kMostRestarts));
-  app.add_option("--backoff", line.backoff,
-                 "How long to wait before ranks are started again: FIRST, then twice as long each time, LONGEST at most, "
-                 "and FIRST again after 5 min without a failure (1s,1min)")
+  app.add_option(
+         "--backoff", line.backoff,
+         "How long to wait before ranks are started again: FIRST, then twice as long each time, LONGEST at most, "
+         "and FIRST again after 5 min without a failure (1s,1min)")
       ->type_name("FIRST[,LONGEST]");
   app.add_option("--grace", line.grace,
                  "How long ranks have between SIGTERM, or another signal that ends a job, and SIGKILL (30s); a second "

@@ -1,8 +1,9 @@
 // Kills ranks of a training that goes on without them, and lets them come back, again and again. Compares the losses
 // with those of an undisturbed run.
 // changes --gpt GPT --sinew-run SINEW_RUN --changes 200 --seed 1 --ranks 8 --spares 1 -- --tp 2 --pp 2
-// Prints a line of JSON: {"changes","kills","hangs","steps","least_ranks","worst","longest_pause_s","seconds"}.
-// worst: the largest difference of a loss, divided by the loss. A hang is a minute without a step.
+// Prints a line of JSON: {"changes","kills","hangs","failures","steps","worst","longest_pause_s","seconds"}.
+// worst: the largest difference of a loss, divided by the loss. A hang is a minute without a step. Ends with 1 after a
+// hang, after a job that failed, and if worst is more than --most-off.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,8 +40,9 @@ struct Options {
   int least = 1;
   int spares = 0;
   std::int64_t steps = 4000;
-  int quiet_ms = 300;  // at most, between two changes
-  bool keep = false;   // leaves a job that hangs alone, to be looked at
+  double most_off = 1e-10;  // of a loss
+  int quiet_ms = 300;       // at most, between two changes
+  bool keep = false;        // leaves a job that hangs alone, to be looked at
   std::vector<std::string> model;
 };
 
@@ -100,12 +102,17 @@ class Changes {
       compare(disturbed);
     }
     const std::chrono::duration<double> took = Clock::now() - begin;
-    nlohmann::json line{{"changes", made_},    {"kills", kills_},     {"hangs", hangs_},
-                        {"failures", failures_}, {"steps", compared_}, {"worst", worst_},
+    nlohmann::json line{{"changes", made_},
+                        {"kills", kills_},
+                        {"hangs", hangs_},
+                        {"failures", failures_},
+                        {"steps", compared_},
+                        {"worst", worst_},
                         {"longest_pause_s", std::round(longest_pause_s_ * 1e3) / 1e3},
                         {"seconds", std::round(took.count() * 10) / 10}};
     fmt::print("{}\n", line.dump());
-    return hangs_ == 0 && failures_ == 0 && made_ >= options_.changes ? 0 : 1;
+    const bool well = hangs_ == 0 && failures_ == 0 && made_ >= options_.changes && compared_ > 0;
+    return well && worst_ <= options_.most_off ? 0 : 1;
   }
 
  private:
@@ -121,8 +128,14 @@ class Changes {
   std::map<std::int64_t, double> disturb(int job) {
     const std::string metrics = file(fmt::format("job{}", job));
     const std::string log = file(fmt::format("log{}", job));
-    std::vector<std::string> command{options_.sinew_run, "-n", fmt::format("{}", options_.ranks), "--min-ranks",
-                                     fmt::format("{}", options_.least), "--restarts", "100000", "--backoff",
+    std::vector<std::string> command{options_.sinew_run,
+                                     "-n",
+                                     fmt::format("{}", options_.ranks),
+                                     "--min-ranks",
+                                     fmt::format("{}", options_.least),
+                                     "--restarts",
+                                     "100000",
+                                     "--backoff",
                                      "10ms,50ms"};
     if (options_.spares > 0) command.insert(command.end(), {"--spares", fmt::format("{}", options_.spares)});
     for (const std::string& word : training(metrics, options_.steps)) command.push_back(word);
@@ -260,6 +273,7 @@ int main(int argc, char** argv) {
   app.add_option("--min-ranks", options.least);
   app.add_option("--spares", options.spares);
   app.add_option("--steps", options.steps);
+  app.add_option("--most-off", options.most_off);
   app.add_option("--quiet-ms", options.quiet_ms);
   app.add_flag("--keep", options.keep);
   app.add_option("model", options.model, "Options of gpt, behind --");
