@@ -98,7 +98,10 @@ void ElasticMembers::wait(Id id, MemberRequest request) {
 }
 
 void ElasticMembers::leave(Id id) {
-  members_.erase(id);
+  if (const auto at = members_.find(id); at != members_.end()) {
+    if (at->second.rank >= 0) last_departure_ = Clock::now();
+    members_.erase(at);
+  }
   if (members_.empty()) counts_.reset();
 }
 
@@ -115,9 +118,15 @@ std::optional<int> ElasticMembers::ranks_for(int available) const {
 }
 
 Deadline ElasticMembers::next_look() const noexcept {
-  if (number_ != 0 || members_.empty()) return Deadline::never();
-  const Clock::time_point at = first_arrival_ + limits_.first_wait;
+  if (members_.empty()) return Deadline::never();
+  const Clock::time_point at = earliest();
   return at > Clock::now() ? Deadline(at) : Deadline::never();
+}
+
+Clock::time_point ElasticMembers::earliest() const noexcept {
+  if (number_ == 0) return waiting() < expected_ ? first_arrival_ + limits_.first_wait : Clock::time_point{};
+  const bool any_rank = std::ranges::any_of(members_, [](const auto& m) { return m.second.rank >= 0; });
+  return any_rank ? Clock::time_point{} : last_departure_ + limits_.anew_wait;
 }
 
 std::optional<ElasticMembers::Formed> ElasticMembers::form(Clock::time_point now) {
@@ -125,7 +134,7 @@ std::optional<ElasticMembers::Formed> ElasticMembers::form(Clock::time_point now
       std::ranges::all_of(members_, [](const auto& m) { return m.second.waits || m.second.rank < 0; });
   const std::optional<int> ranks = ranks_for(waiting());
   if (!all_wait || !ranks) return std::nullopt;
-  if (number_ == 0 && waiting() < expected_ && now < first_arrival_ + limits_.first_wait) return std::nullopt;
+  if (now < earliest()) return std::nullopt;
 
   Formed formed{{.number = ++number_, .ranks = *ranks}, order(*ranks)};
   for (std::size_t i = 0; i < formed.ids.size(); ++i) {

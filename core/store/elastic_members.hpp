@@ -19,6 +19,9 @@ struct ElasticLimits {
   int most = 1;   ///< the most ranks. Members above this number wait idle
   /// The first round waits so long for processes that were started and have not come.
   Duration first_wait = std::chrono::seconds(30);
+  /// When all ranks have gone, those that wait begin anew after this time. Ranks that have done their work go, too, and
+  /// within this time the launcher knows how they ended.
+  Duration anew_wait = std::chrono::seconds(1);
 };
 
 /// A process that asks for its next round.
@@ -111,6 +114,8 @@ class SINEW_API ElasticMembers {
   };
 
   std::optional<int> ranks_for(int available) const;
+  /// The time before which no round is formed of those that wait now.
+  Clock::time_point earliest() const noexcept;
   std::vector<Id> order(int ranks) const;
   void sort_by_host(std::vector<Id>& fresh) const;
   int unit() const noexcept;
@@ -124,6 +129,7 @@ class SINEW_API ElasticMembers {
   std::uint64_t number_ = 0;
   std::uint64_t arrivals_ = 0;
   Clock::time_point first_arrival_ = Clock::time_point::max();
+  Clock::time_point last_departure_{};  // of a rank
 };
 
 }  // namespace sinew

@@ -183,6 +183,10 @@ void StoreServerThread::expect(int processes) {
   loop_.post([this, processes] { server_.expect(processes); });
 }
 
+void StoreServerThread::end_rounds(const std::string& why) {
+  loop_.post([this, why] { server_.end_rounds(why); });
+}
+
 void StoreServerThread::run() {
   loop_.run();
   const Deadline drained = Deadline::after(std::chrono::seconds(5));

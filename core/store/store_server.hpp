@@ -68,6 +68,8 @@ class SINEW_API StoreServerThread {
   void lose(int rank, const std::string& why);
   /// As StoreServer::expect.
   void expect(int processes);
+  /// As StoreServer::end_rounds.
+  void end_rounds(const std::string& why);
   StoreServerThread(const StoreServerThread&) = delete;
   StoreServerThread& operator=(const StoreServerThread&) = delete;
 

@@ -127,9 +127,10 @@ class ElasticJob {
     return all;
   }
 
-  /// Ends the job. Processes with a rank end with 0. Processes that wait learn that the launcher has ended.
+  /// Ends the job. Processes with a rank end with 0. Processes that wait are told.
   void stop() {
     board_->stop = true;
+    server_->end_rounds("the job is done");
     std::set<int> waiting;
     for (const auto& [number, pid] : pids_) {
       if (said(number).rank >= 0)
@@ -137,14 +138,14 @@ class ElasticJob {
       else
         waiting.insert(number);
     }
+    for (const int number : waiting) expect_end(number, pids_.at(number), kWasTold);
     server_.reset();
-    for (const int number : waiting) expect_end(number, pids_.at(number), kLauncherEnded);
     pids_.clear();
   }
 
  private:
   static constexpr std::uint16_t kPort = 7;  // only a name here
-  static constexpr int kLauncherEnded = 7;
+  static constexpr int kWasTold = 7;
 
   static void expect_end(int number, pid_t pid, int code) {
     int status = 0;
@@ -169,9 +170,7 @@ class ElasticJob {
     try {
       steps(said(number));
     } catch (const Error& e) {
-      code = e.code() == Code::PeerLost && std::string(e.what()).find("the launcher") != std::string::npos
-                 ? kLauncherEnded
-                 : 1;
+      code = e.code() == Code::Aborted && std::string(e.what()).find("the job is done") != std::string::npos ? kWasTold : 1;
       if (code == 1) fmt::print(stderr, "process {}: {}\n", number, e.what());
     } catch (const std::exception& e) {
       fmt::print(stderr, "process {}: {}\n", number, e.what());

@@ -84,6 +84,19 @@ TEST(ElasticMembers, NoRoundIsFormedWhileARankOfTheLastOneHasNotCome) {
   EXPECT_EQ(job.round.members[2].before, 2);
 }
 
+TEST(ElasticMembers, ThoseThatWaitBeginAnewOnlyAfterAWhile_WhenAllRanksHaveGone) {
+  Elastic job(1, 2);
+  job.come({1, 2, 3});
+  EXPECT_THAT(job.form(), ElementsAre(1, 2));
+  job.members.leave(1);
+  job.members.leave(2);
+  EXPECT_THAT(job.form(), ElementsAre());
+  EXPECT_GT(job.members.next_look().at(), Clock::now());
+  const auto formed = job.members.form(Clock::now() + seconds(2));
+  ASSERT_TRUE(formed);
+  EXPECT_THAT(formed->ids, ElementsAre(3));
+}
+
 TEST(ElasticMembers, ASpareTakesTheRankOfOneThatHasGone) {
   Elastic job(4, 4);
   job.come({1, 2, 3, 4, 5});

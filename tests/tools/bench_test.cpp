@@ -250,6 +250,7 @@ TEST(SinewBench, SaysWhatIsWrong_OnWhicheverRankItIs) {
   EXPECT_THAT(complaint(typo, {"all_reduce"}), HasSubstr("SINEW_TYPO: no such variable"));
 }
 
+/// The ranks say it once. The launcher's summary repeats it behind " | ".
 TEST(SinewBench, SaysWhatIsWrongOnTheCommandLineOnce_InAJob) {
   for (const Words& arguments : {Words{"all_reduce", "--nix"}, Words{"all_reduce", "--algorithm", "nope"}}) {
     Words command{SINEW_RUN, "-n", "3", "--on-failure", "continue", SINEW_BENCH};
@@ -257,9 +258,9 @@ TEST(SinewBench, SaysWhatIsWrongOnTheCommandLineOnce_InAJob) {
     const Outcome outcome = run_program(command);
     EXPECT_EQ(outcome.exit_code, 2);
     const std::string& all = outcome.err;
-    const std::size_t first = all.find("sinew-bench: --");
+    const std::size_t first = all.find("] sinew-bench: --");
     EXPECT_NE(first, std::string::npos) << all;
-    EXPECT_EQ(all.find("sinew-bench: --", first + 1), std::string::npos) << all;
+    EXPECT_EQ(all.find("] sinew-bench: --", first + 1), std::string::npos) << all;
   }
 }
 

@@ -73,6 +73,7 @@ bool Job::is_over() const noexcept { return interrupted_by_ != 0 || printer_.clo
 void Job::close_output() {
   printer_.finish_all();
   if (std::exchange(summed_up_, true) || interrupted_by_ != 0 || printer_.closed()) return;
+  if (options_.elastic && exit_code() == 0) return;  // the job went on without those that failed
   for (const std::string& line : failures_.lines(logs_.folder)) report(line);
 }
 

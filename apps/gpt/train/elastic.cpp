@@ -178,15 +178,25 @@ class Growing final : public Elastic {
   }
 
   bool take_over(const sinew::Error* why) override {
-    if (why != nullptr) {
+    if (why != nullptr && world_ != nullptr) {
       // Ranks that still wait for each other in the World that ends are to come, too.
       world_->abort(why->what());
       if (world_->rank() == 0) fmt::print(stderr, "gpt: {}\n", why->what());
     }
-    for (;;) {
-      const sinew::Round round = rendezvous_->next(counts_, training_ != nullptr);
-      if (join(round)) return true;
+    while (const std::optional<sinew::Round> round = next_round()) {
+      if (join(*round)) return true;
       training_.reset();  // its state has been handed over
+    }
+    return false;
+  }
+
+  /// nullopt: the launcher forms no round any more, since the job is done.
+  std::optional<sinew::Round> next_round() {
+    try {
+      return rendezvous_->next(counts_, training_ != nullptr);
+    } catch (const sinew::Error& e) {
+      if (e.code() != sinew::Code::Aborted) throw;
+      return std::nullopt;
     }
   }
 
