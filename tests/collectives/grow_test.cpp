@@ -170,7 +170,8 @@ class ElasticJob {
     try {
       steps(said(number));
     } catch (const Error& e) {
-      code = e.code() == Code::Aborted && std::string(e.what()).find("the job is done") != std::string::npos ? kWasTold : 1;
+      code = e.code() == Code::Aborted && std::string(e.what()).find("the job is done") != std::string::npos ? kWasTold
+                                                                                                             : 1;
       if (code == 1) fmt::print(stderr, "process {}: {}\n", number, e.what());
     } catch (const std::exception& e) {
       fmt::print(stderr, "process {}: {}\n", number, e.what());

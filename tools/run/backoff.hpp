@@ -13,9 +13,9 @@ struct BackoffTimes {
   Duration longest = std::chrono::minutes(1);
 };
 
-/// Says how long sinew-run waits before it starts ranks again: BackoffTimes::first after the first failure, twice as long
-/// after each further one, BackoffTimes::longest at most. A start that lived for kHealthy or longer begins the series
-/// anew.
+/// Says how long sinew-run waits before it starts ranks again. It waits BackoffTimes::first after the first failure,
+/// and twice as long after each further one, BackoffTimes::longest at most. A start that lived for kHealthy or longer
+/// begins the series anew.
 class Backoff {
  public:
   static constexpr Duration kHealthy = std::chrono::minutes(5);
