@@ -23,7 +23,7 @@ std::vector<std::string> keys_of(const Json& object) {
 
 /// What docs/using.md promises to scripts.
 void expect_keys(const Json& report) {
-  EXPECT_THAT(keys_of(report), ElementsAre("ok", "version", "ranks", "hosts", "findings", "links"));
+  EXPECT_THAT(keys_of(report), ElementsAre("ok", "version", "ranks", "hosts", "first_ranks", "findings", "links"));
   for (const Json& finding : report.at("findings")) {
     EXPECT_THAT(keys_of(finding), ElementsAre("severity", "what", "found", "cure", "hosts"));
     EXPECT_THAT(finding.at("severity").get<std::string>(), AnyOf("ok", "warns", "fails"));

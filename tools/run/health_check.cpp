@@ -34,6 +34,7 @@ std::size_t place_of(const std::vector<HostShare>& places, int rank) {
 /// The job's ranks, as doctors.
 Options doctors(const Options& job) {
   Options options = job;
+  options.elastic.reset();
   options.shares = job.places;
   options.ranks = 0;
   for (const HostShare& place : job.places) options.ranks += place.ranks;

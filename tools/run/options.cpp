@@ -123,29 +123,7 @@ void read_nodes(const CommandLine& line, Options& o) {
     reject(fmt::format("--nodes {}: expected a number of hosts, MIN or MIN:MAX, such as 3 or 3:4", text));
   o.least_hosts = static_cast<std::size_t>(*least);
   o.most_hosts = static_cast<std::size_t>(*most);
-}
-
-/// Needs `ranks` and `shares`. Spares come to the hosts in turn.
-void read_elastic(const CommandLine& line, Options& o) {
-  const bool hosts_vary = o.least_hosts < o.most_hosts && !line.nodes.empty();
-  if (line.min_ranks == 0 && line.spares == 0 && !hosts_vary) return;
-  if (line.min_ranks > o.ranks)
-    reject(fmt::format("--min-ranks {}: the job has {} ranks; expected {} at most", line.min_ranks, o.ranks, o.ranks));
-  if (o.on_failure == OnFailure::Continue)
-    reject(
-        "--on-failure continue: a job that gains ranks (--min-ranks, --spares, --nodes MIN:MAX) goes on by itself; "
-        "expected one of the two");
-  int least = line.min_ranks != 0 ? line.min_ranks : o.ranks;
-  if (line.min_ranks == 0 && hosts_vary) {
-    std::vector<int> ranks;
-    for (const HostShare& s : o.shares) ranks.push_back(s.ranks);
-    std::ranges::sort(ranks);
-    ranks.resize(std::min(ranks.size(), o.least_hosts));
-    least = std::accumulate(ranks.begin(), ranks.end(), 0);
-  }
-  o.elastic = ElasticLimits{.least = least, .most = o.ranks};
-  for (int i = 0; i < line.spares; ++i) ++o.shares[static_cast<std::size_t>(i) % o.shares.size()].ranks;
-  o.ranks += line.spares;
+  o.hosts_may_go = colon != std::string_view::npos && *least < *most;
 }
 
 /// A name that no other run of the folder has, and that sorts by time.
@@ -186,6 +164,33 @@ LogOptions parse_logs(const CommandLine& line) {
 
 }  // namespace
 
+namespace {
+
+/// Sets the limits of a job that gains and loses ranks, from its ranks and shares. Spares come to the hosts in turn.
+void add_spares(Options& o) {
+  o.elastic.reset();
+  if (o.min_ranks == 0 && o.spares == 0 && !o.hosts_may_go) return;
+  if (o.min_ranks > o.ranks)
+    reject(fmt::format("--min-ranks {}: the job has {} ranks; expected {} at most", o.min_ranks, o.ranks, o.ranks));
+  if (o.on_failure == OnFailure::Continue)
+    reject(
+        "--on-failure continue: a job that gains ranks (--min-ranks, --spares, --nodes MIN:MAX) goes on by itself; "
+        "expected one of the two");
+  int least = o.min_ranks != 0 ? o.min_ranks : o.ranks;
+  if (o.min_ranks == 0 && o.hosts_may_go) {
+    std::vector<int> ranks;
+    for (const HostShare& s : o.shares) ranks.push_back(s.ranks);
+    std::ranges::sort(ranks);
+    ranks.resize(std::min(ranks.size(), o.least_hosts));
+    least = std::accumulate(ranks.begin(), ranks.end(), 0);
+  }
+  o.elastic = ElasticLimits{.least = least, .most = o.ranks};
+  for (int i = 0; i < o.spares; ++i) ++o.shares[static_cast<std::size_t>(i) % o.shares.size()].ranks;
+  o.ranks += o.spares;
+}
+
+}  // namespace
+
 void deal_out(Options& o, std::string_view whose, std::string_view why) {
   const std::string because = why.empty() ? "" : fmt::format("; {}", why);
   if (o.places.size() < o.least_hosts)
@@ -205,6 +210,7 @@ void deal_out(Options& o, std::string_view whose, std::string_view why) {
     left -= s.ranks;
   }
   std::erase_if(o.shares, [](const HostShare& s) { return s.ranks == 0; });
+  add_spares(o);
 }
 
 std::vector<HostShare> parse_hosts(const std::string& text) {
@@ -310,12 +316,13 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   o.logs = parse_logs(line);
   o.check = line.check;
   o.asked_ranks = line.ranks;
+  o.min_ranks = line.min_ranks;
+  o.spares = line.spares;
   o.places = places_of(line);
   read_nodes(line, o);
   const bool of_slurm = line.hosts.empty() || line.hosts == kSlurm;
   o.by_srun = of_slurm && process_environment()("SINEW_RSH").value_or("").empty();
   deal_out(o, of_slurm ? "Slurm's allocation" : "--hosts");
-  read_elastic(line, o);
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
   if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;

@@ -57,6 +57,9 @@ struct Options {
   int asked_ranks = 0;            ///< -n; 0: as many as the places have
   std::size_t least_hosts = 1;
   std::size_t most_hosts = SIZE_MAX;
+  bool hosts_may_go = false;  ///< --nodes MIN:MAX with MIN below MAX
+  int min_ranks = 0;          ///< --min-ranks; 0: not given
+  int spares = 0;
   bool check = false;
   /// The limits of a job that gains and loses ranks; nullopt: it ends, or is started again, as a whole. `ranks` and
   /// `shares` count the processes that are started, with the spares.
@@ -76,7 +79,7 @@ void add_options(CLI::App& app, CommandLine& line);
 /// Errors: Error{InvalidArgument} saying what was found and what was expected.
 Options checked(const CommandLine& line, std::vector<std::string> command);
 
-/// Takes ranks and shares from the places. `whose`: the word for the places. `why`: a reason for their number, or
+/// Takes ranks and shares from the places, and sets the limits of a job that gains ranks. `whose`: the word for the places. `why`: a reason for their number, or
 /// empty. Errors: Error{InvalidArgument} where they are too few.
 void deal_out(Options& options, std::string_view whose, std::string_view why = {});
 

@@ -80,7 +80,8 @@ TEST_F(Program, SaysWhereZeroPlusPlusCannotBe) {
   const auto complaint = [&](const Strings& options) {
     const Outcome o = gpt(4, joined(options, {"--steps", "2"}));
     EXPECT_EQ(o.exit_code, 2) << o.err;
-    EXPECT_EQ(o.err.find("gpt:"), o.err.rfind("gpt:")) << "one rank complains: " << o.err;
+    // The launcher's summary repeats it behind " | ".
+    EXPECT_EQ(o.err.find("] gpt:"), o.err.rfind("] gpt:")) << "one rank complains: " << o.err;
     return o.err;
   };
   EXPECT_THAT(
