@@ -79,8 +79,8 @@ void add_options(CLI::App& app, CommandLine& line);
 /// Errors: Error{InvalidArgument} saying what was found and what was expected.
 Options checked(const CommandLine& line, std::vector<std::string> command);
 
-/// Takes ranks and shares from the places, and sets the limits of a job that gains ranks. `whose`: the word for the places. `why`: a reason for their number, or
-/// empty. Errors: Error{InvalidArgument} where they are too few.
+/// Takes ranks and shares from the places, and sets the limits of a job that gains ranks. `whose`: the word for the
+/// places. `why`: a reason for their number, or empty. Errors: Error{InvalidArgument} where they are too few.
 void deal_out(Options& options, std::string_view whose, std::string_view why = {});
 
 /// "a:4,b:2,[fd00::1]:2" -> shares; a host without a number has one rank. Errors: Error{InvalidArgument}.
