@@ -299,7 +299,7 @@ TEST_P(Grow, SurvivesRandomChanges) {
   job.stop();
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, Grow, testing::Values("shm", "tcp"),
+INSTANTIATE_TEST_SUITE_P(Processes, Grow, testing::Values("shm", "tcp"),
                          [](const auto& of) { return std::string(of.param); });
 
 /// A member that dies between its round and the exchanges of this round has not come to them, and never will.
