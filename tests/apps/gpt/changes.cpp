@@ -70,6 +70,20 @@ std::map<std::int64_t, double> losses_in(const std::string& file) {
   return losses;
 }
 
+/// The latest step in the file; -1: there is none. It reads the end of the file only.
+std::int64_t last_step_in(const std::string& file) {
+  constexpr std::streamoff kEnd = 4096;  // not a page
+  std::ifstream lines(file, std::ios::ate);
+  if (!lines) return -1;
+  lines.seekg(std::max<std::streamoff>(lines.tellg() - kEnd, 0));
+  std::int64_t step = -1;
+  for (std::string line; std::getline(lines, line);) {
+    const auto j = nlohmann::json::parse(line, nullptr, false);
+    if (j.is_object()) step = j.at("step").get<std::int64_t>();
+  }
+  return step;
+}
+
 /// The ranks and spares that sinew-run has started and that live.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
@@ -198,8 +212,7 @@ class Changes {
   std::int64_t await_step(pid_t launcher, const std::string& metrics, std::int64_t step) {
     const auto begin = Clock::now();
     for (;;) {
-      const auto losses = losses_in(metrics);
-      const std::int64_t now = losses.empty() ? -1 : losses.rbegin()->first;
+      const std::int64_t now = last_step_in(metrics);
       const std::chrono::duration<double> waited = Clock::now() - begin;
       if (now > step) {
         if (step >= 0 && is_disturbed_) longest_pause_s_ = std::max(longest_pause_s_, waited.count());
