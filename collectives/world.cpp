@@ -274,8 +274,9 @@ World World::grow() {
   return World(make_of_rounds(*rendezvous, state.options));
 }
 
-/// The last exchange tells each rank that all others have the World, too. A rank that could not make it has left the
-/// exchange. Without that, the others would wait for a rank that lives and waits for the next round.
+/// The exchange at the end succeeds only if all ranks have made the World. If a rank could not make the World, it
+/// leaves, and the exchange fails on the others. Otherwise they would wait in the World for a rank that asks for the
+/// next round.
 std::unique_ptr<World::Inside> World::make_of(const Round& round, const Exchange& exchange, WorldOptions options) {
   options.generation = static_cast<std::uint32_t>(round.number());
   if (options.secret.empty()) options.secret = Rendezvous::of_process(options.config)->secret();

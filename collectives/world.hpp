@@ -47,7 +47,8 @@ struct WorldOptions {
   /// files.
   std::uint32_t generation = 0;
   /// For a job that gains and loses ranks (sinew-run --nodes MIN:MAX): the numbers of ranks that the program can run
-  /// with, ascending, and equal on all ranks. Such as the multiples of the ranks of a model's replica. Empty: any.
+  /// with, ascending, and equal on all ranks. An example is the multiples of the ranks of a model's replica.
+  /// Empty: any number.
   std::vector<int> counts{};
   /// A cluster that the ranks, which are threads, act as if they ran on. Null: the ranks use the real machine.
   std::shared_ptr<const VirtualWorld> virtual_world{};

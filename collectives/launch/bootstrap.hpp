@@ -22,17 +22,17 @@ struct Bootstrap {
   int rank = 0;
   int ranks = 1;
   std::vector<SocketAddress> addresses;
-  Bytes secret;                      ///< for TCP; a server on a UNIX socket sends it
+  Bytes secret;                      ///< needed for TCP only: a server at a UNIX socket tells the secret itself
   std::string group;                 ///< the name of the World in this process; each World has rounds of its own
   std::uint64_t store = 0;           ///< for TCP: the store's number at its port
-  std::function<bool()> may_come{};  ///< false: rank 0 is elsewhere by now, and join() ends with PeerLost
+  std::function<bool()> may_come{};  ///< returns false if rank 0 is not there any more: join() ends with PeerLost
 };
 
 /// Counts the calls of exchange_from_environment, from 0. All ranks get equal numbers.
 int next_world();
 
-/// The number of a store that its users know by a name: jobs of other names that share a port and a secret have other
-/// numbers. Its highest bit is 0.
+/// Computes the number of a store from its name. So two jobs that share a port and a secret have different stores if
+/// their names differ. The highest bit of the number is 0.
 std::uint64_t store_number(std::string_view name);
 
 /// The address of an abstract socket of this user. Its name is "sinew-UID-WHAT".

@@ -57,7 +57,8 @@ MasterHost find_master(const LaunchVariables& v) {
   return master;
 }
 
-/// Every rank sees its own host there, so all ranks are on one.
+/// True for names and addresses that mean the rank's own host. If all ranks can reach rank 0 there, they are on one
+/// host.
 bool names_loopback(const std::string& host) {
   return host == "localhost" || host == "ip6-localhost" || host == "localhost.localdomain" ||
          host.ends_with(".localhost") || host.starts_with("127.") || host == "::1";
@@ -177,7 +178,7 @@ std::optional<Launch> launch_through_protocol(const LaunchVariables& v, int worl
   }
 }
 
-/// The way of a rank to rank 0's store.
+/// The connection of a rank to rank 0's store, before it is made.
 struct Way {
   Bootstrap bootstrap;
   std::shared_ptr<HostedStore> hosted;  ///< of rank 0
@@ -215,7 +216,8 @@ void go_over_tcp(Way& way, const MasterHost& master, const std::string& name, co
   b.addresses.insert(b.addresses.end(), master.addresses.begin(), master.addresses.end());
 }
 
-/// Throws the error with the variables that name the place of the search. `over_tcp`: it was at ports.
+/// Throws the error again, and adds the variables that say where this rank has looked for rank 0. `over_tcp`: it has
+/// looked at TCP ports.
 [[noreturn]] void explain(const Error& e, const LaunchVariables& v, bool over_tcp) {
   const auto [first, last] = master_ports(v);
   const bool by_variables = v.master_said.starts_with("MASTER_ADDR=") && v.master_port != 0;

@@ -199,7 +199,7 @@ Bytes get_of_rank_0(const Session& s, const std::string& key, Deadline deadline)
   }
 }
 
-/// Looks for a newer record than the one that led nowhere.
+/// Looks for a newer record after the address in the last one was wrong.
 class NewerRecord {
  public:
   NewerRecord(const Session& session, std::string key, Bytes known)
@@ -234,8 +234,8 @@ class NewerRecord {
   Clock::time_point next_{};
 };
 
-/// Joins the store that rank 0's record names. The record may be of an earlier program of these tasks. Nobody is at its
-/// place then, or somebody who refuses this rank.
+/// Joins the store that rank 0's record names. An earlier program of the same tasks may have left the record. Then
+/// nobody listens at the address in it, or another program that refuses this rank.
 Joined join_by_record(const Session& s, const std::string& key, Bootstrap bootstrap, const Config& config) {
   constexpr auto kDoubt = std::chrono::seconds(2);  // a refusal may also be meant for this rank
   Bytes record = get_of_rank_0(s, key, Deadline::after(config.timeout));

@@ -55,7 +55,8 @@ class SINEW_API Round {
   Config config_;
 };
 
-/// The place where the processes of an elastic job meet. It is served by the launcher, and so it outlives each rank.
+/// Tells a process of an elastic job with which other processes it forms the next World. The launcher serves the
+/// rendezvous, so it goes on when a rank ends.
 /// Thread: any; calls of one object take turns.
 class SINEW_API Rendezvous {
  public:

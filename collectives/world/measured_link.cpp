@@ -32,8 +32,9 @@ constexpr Sample kSamples[] = {{8, 24},        {256, 12},    {4 << 10 /* not a p
 /// Of one batch: enough calls for the clock and for ranks that start unevenly, on memory that is new to each.
 constexpr std::size_t kBatchBytes = 128 << 10;
 constexpr std::size_t kMostCalls = 64;
-/// The batches of longer messages take turns in so much memory of each rank. If each batch used the same buffers, they
-/// would stay in the caches of their core, and 64 KiB would seem to take half of the time that a program sees.
+/// The bytes of memory of each rank through which batches of longer messages go, one batch behind the other. If each
+/// batch used the same buffers, the buffers would stay in a core's cache, and a message of 64 KiB would seem to take
+/// half of the time that a program sees.
 constexpr std::size_t kTurnBytes = 4 << 20;
 constexpr std::size_t kTurnsFrom = 4 << 10;  // not a page
 /// For the endpoints of a rank that does not answer to give back what was posted; longer only if it stopped at reading.
@@ -190,8 +191,8 @@ class Rounds {
   int rank_;
   std::size_t bytes_;
   std::size_t calls_;
-  std::size_t places_;     // for calls, in turn
-  std::size_t first_ = 0;  // the place of the next batch's first call
+  std::size_t places_;     // the number of calls that memory_ has room for
+  std::size_t first_ = 0;  // the index of the place that the next batch's first call uses
   std::vector<std::byte> memory_;
   std::unique_ptr<Executable> round_;
   Fingerprint fingerprint_ = 0;

@@ -192,7 +192,7 @@ std::uint64_t descriptor_limit() noexcept {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-/// With so few descriptors allowed, as many ranks of a host cannot pass descriptors to each other.
+/// True if so many ranks of a host cannot pass descriptors to each other under this limit.
 bool too_few(std::uint64_t limit, std::size_t ranks) noexcept {
   constexpr std::uint64_t kOwn = 64;  // of this process: event queues, sockets, files of the program
   return limit < kOwn + (kDescriptorsPerRank + 1) * ranks;
@@ -322,7 +322,8 @@ struct HostPeers::State {
                                 (kDescriptorsPerRank + 1) * peers.size(), descriptor_limit()),
                     p.rank);
       };
-      // The life comes first: that the memory is the rank's then tells that the life is, too.
+      // The pidfd is opened before the memory is checked. If the memory is the rank's, the process still lived after
+      // the pidfd was opened, so the pidfd is the rank's, too.
       p.descriptors[2] = FileDescriptor(static_cast<int>(syscall(SYS_pidfd_open, p.card.pid, 0)));
       if (!p.descriptors[2]) refuse("the life", errno);
       const std::string path = fmt::format("/proc/{}/fd/{}", p.card.pid, p.card.memory_descriptor);

@@ -8,8 +8,9 @@
 
 namespace sinew {
 
-/// Wakes a rank of this host without a descriptor for it: a datagram to an abstract UNIX socket whose name follows from
-/// a number. An eventfd takes a quarter of the time, but every rank needs one of each other rank.
+/// Wakes a rank of this host by a datagram to an abstract UNIX socket, whose name contains a number. So no rank needs a
+/// descriptor of any other rank. Waking by an eventfd takes a quarter of the time, but needs one descriptor for each
+/// other rank.
 class SINEW_API WakeName {
  public:
   /// Listens at a random name. Errors: Error{System}.

@@ -196,12 +196,13 @@ std::vector<ElasticMembers::Id> ElasticMembers::order(int ranks) const {
     from.erase(at);
     return id;
   };
+  const int replica = unit();
   for (int place = 0; place < ranks; ++place) {
     Id& id = places[static_cast<std::size_t>(place)];
     if (id != kFree) continue;
     if (!beyond.empty()) {
       const auto same =
-          std::ranges::find_if(beyond, [&](Id b) { return members_.at(b).rank % unit() == place % unit(); });
+          std::ranges::find_if(beyond, [&](Id b) { return members_.at(b).rank % replica == place % replica; });
       id = take(beyond, same == beyond.end() ? beyond.begin() : same);
       continue;
     }

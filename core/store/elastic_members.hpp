@@ -17,10 +17,10 @@ namespace sinew {
 struct ElasticLimits {
   int least = 1;  ///< the fewest ranks with which the job runs
   int most = 1;   ///< the most ranks. Members above this number wait idle
-  /// The first round waits so long for processes that were started and have not come.
+  /// The first round waits at most this long for processes that were started and have not come.
   Duration first_wait = std::chrono::seconds(30);
-  /// When all ranks have gone, those that wait begin anew after this time. Ranks that have done their work go, too, and
-  /// within this time the launcher knows how they ended.
+  /// If all ranks have ended, waiting processes form a new round only after this time. The ranks may have ended because
+  /// the job is done. The launcher learns within this time how they ended, and then forms no more rounds.
   Duration anew_wait = std::chrono::seconds(1);
 };
 
@@ -70,8 +70,8 @@ class SINEW_API ElasticMembers {
 
   explicit ElasticMembers(ElasticLimits limits) : limits_(limits) {}
 
-  /// So many processes were started. The first round waits until all of them have come, for ElasticLimits::first_wait
-  /// at most.
+  /// Sets the number of processes that were started. The first round waits until all of them have come, but not longer
+  /// than ElasticLimits::first_wait.
   void expect(int processes) noexcept { expected_ = processes; }
   /// A member waits for its next round.
   /// Errors: InvalidArgument for `counts` that do not ascend, that are not positive, or that differ from those of the
@@ -88,12 +88,12 @@ class SINEW_API ElasticMembers {
   };
   /// nullopt: the member is in no round, or asks for the next one.
   std::optional<Seat> seat_of(Id id) const;
-  /// Forms the next round if it can be formed. `FormedRound::place` is to be set for each member, which is at the same
-  /// index of `ids`.
+  /// A round and its members' ids. A member's index in `ids` is its FormedRound::place, which is not set yet.
   struct Formed {
     FormedRound round;
     std::vector<Id> ids;
   };
+  /// Forms the next round if it can be formed.
   std::optional<Formed> form(Clock::time_point now);
   /// The time at which form() may succeed although nothing else has happened.
   Deadline next_look() const noexcept;

@@ -152,7 +152,8 @@ void StoreService::end_rounds(const std::string& why) {
   }
 }
 
-/// A member that dies before it comes to the exchanges of its round would be waited for there.
+/// Ends the exchanges of the round in which a member has died. The member may not have come to them yet, and the others
+/// would wait for it.
 void StoreService::leave_round(ElasticMembers::Id member) {
   const auto seat = membership_->seat_of(member);
   if (!seat) return;

@@ -127,7 +127,7 @@ TEST(SinewRunLogs, CostNoOutputAndNoRank_WhereTheDiskIsFull) {
   const FakeRsh rsh;
   for (const Strings& hosts : {Strings{}, Strings{"--hosts", "a:2"}}) {
     const ScratchFolder folder;
-    // The first line tells that the files are there; then they become ones without room.
+    // Once the first line is printed, the log files exist. The test then replaces them by files that have no room.
     const std::string script = fmt::format(
         "cd {}/*/attempt_0/$RANK && rm stdout.log && ln -s /dev/full stdout.log; "
         "for i in $(seq 500); do echo line $i; done",

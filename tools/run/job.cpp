@@ -101,8 +101,8 @@ void Job::on_ended(int rank, const Ending& ending) {
   if (options_.on_failure == OnFailure::End) end_others();
 }
 
-/// A process that ends well has done the whole training, and all others with a rank with it. Those that wait for a rank
-/// are told, and however they end then is no failure.
+/// If a process ends well, all processes with a rank have done their work. Processes that wait for a rank are told, and
+/// their exit codes do not count.
 void Job::on_member_ended(int number, const Ending& ending) {
   if (ending.ok()) {
     if (!std::exchange(is_done_, true))

@@ -25,7 +25,7 @@ struct LocalPlan {
   int ranks = 0;         ///< of the whole job
   int local_first = 0;   ///< LOCAL_RANK of the first one; above 0 where other processes start ranks of this host, too
   int local_ranks = 0;   ///< LOCAL_WORLD_SIZE; 0: count
-  bool elastic = false;  ///< their numbers are no ranks: World::from_environment() gets these while the job runs
+  bool elastic = false;  ///< the processes get no RANK: World::from_environment() tells them their ranks
   int input = -1;        ///< rank 0's standard input; the others read nothing
   LogOptions logs;
 };

@@ -30,9 +30,10 @@ class Checkpoints {
   /// from the newest checkpoint of --save, then of --resume; returns the step to begin with. 0: there is none yet.
   /// Errors: InvalidArgument where neither names a folder to look in; as load_checkpoint.
   std::int64_t recover(Checkpoints* before);
-  /// Hands over the state of all ranks of `all` to those that have `next`. `before`: what this rank holds, null:
-  /// nothing. `next`: the training that goes on, null: this rank has none. Returns false if the ranks do not hold a
-  /// whole step together; then nothing has changed. Collective in `all`.
+  /// Fills the trainings `next` of all ranks with the state that the ranks of `all` hold together.
+  /// `before` is the state that this rank holds; null: none. `next` is the training with which this rank goes on; null:
+  /// none. Returns false, and changes nothing, if the ranks together do not hold the whole state of a step.
+  /// Collective in `all`.
   static bool hand_over(sinew::World& all, Checkpoints* before, Checkpoints* next);
   /// Restores the newest checkpoint of --save, then of --resume. Returns the step to begin with. 0: there is none.
   std::int64_t recover_from_files();

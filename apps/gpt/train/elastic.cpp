@@ -62,7 +62,7 @@ class Elastic {
   /// Asked after each step, on all ranks alike: true if the members of the job are to change.
   virtual std::function<bool()> stops() { return {}; }
   /// Makes the next World and its training. `why` is null if no rank has failed. Returns false if there is nothing to
-  /// do for this rank any more. Errors: of deaths, with all that is held still there.
+  /// do for this rank any more. If it throws because a rank has died, this rank still holds its state.
   virtual bool take_over(const sinew::Error* why) = 0;
 
   /// Goes on with the next training in the latest World.
@@ -179,7 +179,7 @@ class Growing final : public Elastic {
 
   bool take_over(const sinew::Error* why) override {
     if (why != nullptr && world_ != nullptr) {
-      // Ranks that still wait for each other in the World that ends are to come, too.
+      // Other ranks may still wait for each other in this World. They must come to the rendezvous, too.
       world_->abort(why->what());
       if (world_->rank() == 0) fmt::print(stderr, "gpt: {}\n", why->what());
     }
@@ -222,7 +222,7 @@ class Growing final : public Elastic {
       go_on_with(std::move(next), step, changed.job.global_batch);
       return true;
     } catch (const sinew::Error& e) {
-      // Others may have come further. They would wait for this rank in Worlds that it leaves.
+      // Other ranks may already use these Worlds. Without the abort they would wait there for this rank.
       if (fresh) fresh->abort(e.what());
       if (everyone) everyone->abort(e.what());
       throw;

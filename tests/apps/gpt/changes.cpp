@@ -157,7 +157,7 @@ class Changes {
     std::int64_t step = await_step(launcher, metrics, -1);
     while (step >= 0 && made_ < options_.changes) {
       change(launcher);
-      const bool at_once = random_() % 4 == 0;  // the next change comes while the job still takes this one
+      const bool at_once = random_() % 4 == 0;  // the next change comes before the job has recovered from this one
       if (at_once) {
         std::this_thread::sleep_for(milliseconds(random_() % 30));
         continue;

@@ -88,10 +88,10 @@ inline constexpr std::size_t kStagesAt = (sizeof(GroupState) + 4095) / 4096 * 40
 inline constexpr std::size_t kResultsAt = kStagesAt + kAllInputBytes;
 inline constexpr std::size_t kSlotsAt = kResultsAt + kAllResultBytes;
 
-/// The stages of each rank of a group. Chunks use them in turn. A core that writes a line waits for another core that
-/// still has it in its cache. So few ranks, whose cores read little meanwhile, have many stages: a stage is written
-/// again when other bytes have driven its lines from the readers' caches. Many ranks have few stages, because a stage
-/// of inputs has a chunk for each reader, and short chunks cost them more.
+/// The stages of each rank of a group. A stage holds one chunk, and successive chunks use successive stages. Writing a
+/// cache line is slow while another core still has the line in its cache. With many stages, a stage is written again
+/// only after its readers' caches have lost its lines. Small groups therefore have many stages. Large groups have few,
+/// because a stage of inputs has a chunk for each reader: with more stages the chunks would be too short.
 class Stages {
  public:
   constexpr explicit Stages(std::uint64_t ranks) noexcept : count_(ranks <= 4 ? 12 : ranks <= 8 ? 6 : 3) {}

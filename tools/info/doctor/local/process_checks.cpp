@@ -19,7 +19,7 @@ constexpr std::uint64_t kOwnThreads = 1;
 /// RDMA registers its buffers; less than this is gone with the first of them.
 constexpr std::uint64_t kLeastLocked = std::uint64_t{1} << 30;
 
-/// One for the life of each rank of a host. With no more than these its ranks find each other by name.
+/// The descriptors that a rank needs at least for each other rank of its host, when ranks find each other by name.
 std::uint64_t descriptors_to_meet(const JobShape& job) noexcept {
   return job.ranks_here < 2 ? 0 : static_cast<std::uint64_t>(job.ranks_here);
 }
