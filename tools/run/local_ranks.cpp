@@ -43,7 +43,6 @@ void LocalRanks::start(const LocalPlan& plan) {
     options.command = plan.command;
     options.folder = plan.folder;
     options.environment = plan.environment;
-    const int local_ranks = plan.local_ranks > 0 ? plan.local_ranks : plan.count;
     if (!plan.elastic)
       options.environment.insert(options.environment.end(),
                                  {{"RANK", fmt::format("{}", rank)}, {"WORLD_SIZE", fmt::format("{}", plan.ranks)}});
