@@ -45,15 +45,17 @@ case $job in
     ;;
   port_in_use) # by a program that accepts connections and says nothing, as torch's store may
     head -c 32 /dev/urandom >"$folder/secret"
+    mkfifo "$folder/held"
     on 0 python3 -c 'import socket, sys
 silent = socket.create_server(("", 29600))
 print("listening", flush=True)
-sys.stdin.read()' < <(sleep 60) >"$folder/occupant" & occupant=$!
+sys.stdin.read()' <"$folder/held" >"$folder/occupant" & occupant=$!
+    exec 7>"$folder/held" # it ends when this is closed
     while ! grep -qs listening "$folder/occupant"; do sleep 0.05; done
     timeout=20s
     four rank secret
-    kill $occupant
-    wait $occupant || true
+    exec 7>&-
+    wait $occupant
     ;;
   munge) four munged ;;
   munge_unknown_hosts) four munged_unknown_hosts ;;

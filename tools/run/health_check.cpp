@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -77,17 +78,20 @@ HealthCheck::Faults HealthCheck::examine(const Options& job) {
   constexpr Duration kFurtherLosses = std::chrono::seconds(2);  // other hosts that cannot be reached say so as soon
   const Options options = doctors(job);
   EventLoop loop;
-  std::string report;  // of rank 0
-  LastLines errors;    // of rank 0, which knows who did not come
+  std::string report;               // of rank 0
+  std::map<int, LastLines> errors;  // by rank
+  int first_failed = 0;             // says why there is no report
   Faults lost;
   Deadline end = *deadline_;
   bool killed = false;
   RankEvents events;
   events.output = [&](Source source, std::string_view bytes) {
     if (source == Source{0, Stream::Output}) report += bytes;
-    if (source == Source{0, Stream::Errors}) errors.take(bytes);
+    if (source.second == Stream::Errors) errors[source.first].take(bytes);
   };
-  events.ended = [](int, const Ending&) {};   // the report tells how
+  events.ended = [&, any = false](int rank, const Ending& ending) mutable {
+    if (!ending.ok() && !std::exchange(any, true)) first_failed = rank;
+  };
   events.warned = [](const std::string&) {};  // there are no log files
   events.broken = [&](const std::string& host, const std::string& why, const std::vector<int>& ranks) {
     if (killed) return;
@@ -117,8 +121,11 @@ HealthCheck::Faults HealthCheck::examine(const Options& job) {
                             "how far they come",
                             std::chrono::duration<double>(patience(job.places.size())).count()));
   }
-  if (report.empty())
-    throw Error(Code::Unavailable, fmt::format("--check: the hosts cannot be examined: {}", errors.text()));
+  if (report.empty()) {
+    throw Error(Code::Unavailable,
+                fmt::format("--check: the hosts cannot be examined: host {}: {}",
+                            name_of(options.shares[place_of(options.shares, first_failed)]), errors[first_failed].text()));
+  }
   return judge(job.places, read_verdicts(report));
 }
 
