@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# engines.sh PROGRAMS TABLE GROUP..: runs roll_call of the folder PROGRAMS, and ray_job.py, under each engine that ./run engines has installed below
+# engines.sh PROGRAMS TABLE GROUP..: runs roll_call of the folder PROGRAMS, small_model.py and ray_job.py under each engine that ./run engines has installed below
 # build, on the three hosts of slurm.sh. GROUP: slurm, mpi, torchrun, ray. Writes a row for each into TABLE: engine, version, ranks, hosts, verdict.
 # Exit code 77, with the reason, where there can be no such hosts.
 set -euo pipefail
@@ -24,13 +24,13 @@ torchrun=$project/build/torch/bin/torchrun
 # row ENGINE VERSION RANKS HOSTS: what $said shows of them. PRRTE and Ray add lines of their own.
 row() {
   local met verdict
-  met=$(sed -nE 's/^(\[0\] )?roll_call: ([0-9]+) ranks on ([0-9]+) hosts \(.*\), sums right$/\2 ranks on \3 hosts/p' "$said")
+  met=$(sed -nE 's/^(\[0\] )?(roll_call: ([0-9]+) ranks on ([0-9]+) hosts \(.*\), sums right$|small_model: ([0-9]+) ranks on ([0-9]+) hosts \(.*\), losses equal: .*)/\3\5 ranks on \4\6 hosts/p' "$said")
   if [ "$met" = "$3 ranks on $4 hosts" ]; then
     verdict=works
   elif [ -n "$met" ]; then
     verdict="fails: $(paste -sd , <<<"$met")"
   else
-    verdict="fails: $(grep -m 1 -E 'roll_call: |Error' "$said" || tail -n 1 "$said")"
+    verdict="fails: $(grep -m 1 -E 'roll_call: |small_model: |Error' "$said" || tail -n 1 "$said")"
   fi
   printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "$verdict" >>"$table"
   tail -n 1 "$table"
@@ -49,15 +49,18 @@ try() {
 in_batch() { "${limit[@]}" "${enter[@]}" "${holder_of[$slurm_nodes]}" sbatch --wait -o "$said" -N3 -n6 --ntasks-per-node=2 --wrap "$*" >/dev/null; }
 on_n0() { "${limit[@]}" "${enter[@]}" "${holder_of[0]}" "$@"; }
 
-# on_each COMMAND..: on all nodes at once, with the number of the node for the word NODE
-on_each() {
-  local node
-  for ((node = 0; node < slurm_nodes; ++node)); do
+# on_first COUNT COMMAND..: on that many nodes at once, with the number of the node for the word NODE
+on_first() {
+  local node waits_for=() count=$1
+  shift
+  for ((node = 0; node < count; ++node)); do
     "${limit[@]}" "${enter[@]}" "${holder_of[$node]}" "${@//NODE/$node}" &
     waits_for[node]=$!
   done
   wait "${waits_for[@]}"
 }
+on_each() { on_first $slurm_nodes "$@"; }
+on_two() { on_first 2 "$@"; }
 
 slurm_rows() {
   local version
@@ -99,6 +102,10 @@ torchrun_rows() {
   try "torchrun, two agents on a host" "$version" 4 1 on_n0 sh -c '"$0" --node-rank=0 "$@" & "$0" --node-rank=1 "$@"; wait' "$torchrun" "${two[@]}"
   try "torchrun, static, MUNGE" "$version" 6 3 on_each "$torchrun" --node-rank=NODE "${static[@]}"
   try "torchrun, static" "$version" 6 3 on_each "${secret[@]}" "$torchrun" --node-rank=NODE "${static[@]}"
+  two=(--nnodes=2 --nproc-per-node=2 --master-addr="$(address 0)" --master-port=29503)
+  try "torchrun, static, small model" "$version" 4 2 on_two "$torchrun" --node-rank=NODE "${two[@]}" "$project/tests/engines/small_model.py"
+  two=(--nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint="$(address 0):29504" --rdzv-id=small_model --local-addr=nNODE)
+  try "torchrun, c10d, small model" "$version" 4 2 on_two "$torchrun" "${two[@]}" "$project/tests/engines/small_model.py"
   try "torchrun, c10d" "$version" 6 3 on_each "${secret[@]}" "$torchrun" --nnodes=3 --nproc-per-node=2 --rdzv-backend=c10d \
     --rdzv-endpoint="$(address 0):29501" --rdzv-id=roll_call --local-addr=nNODE --no-python "$roll_call"
   # shellcheck disable=SC2016
@@ -112,7 +119,7 @@ ray_rows() {
   export RAY_USAGE_STATS_ENABLED=0 RAY_TRAIN_V2_ENABLED=1
   on_n0 "${ray[@]}" start --head --node-ip-address="$(address 0)" --port=6379 --num-cpus=2 --include-dashboard=false >"$engines_home/ray.log" 2>&1 || cat "$engines_home/ray.log"
   in_node 1 "${ray[@]}" start --address="$(address 0):6379" --node-ip-address="$(address 1)" --num-cpus=2 >"$engines_home/ray.log" 2>&1 || cat "$engines_home/ray.log"
-  for job in actors train program; do
+  for job in actors train model program; do
     try "Ray, $job" "$version" 4 2 on_n0 "${ray[0]}" "$project/tests/engines/ray_job.py" "$job" "$engines_home" "$roll_call"
   done
 }

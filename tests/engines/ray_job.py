@@ -1,8 +1,9 @@
-"""ray_job.py actors|train|program FOLDER PROGRAM: checked sums of 4 ranks on two nodes of a running Ray.
+"""ray_job.py actors|train|model|program FOLDER PROGRAM: checked sums of 4 ranks on two nodes of a running Ray.
 
 actors: four actors get the variables of a job by hand, and use PyTorch's backend sinew. train: Ray Train makes the
-process group. program: the workers of Ray Train, whose process group is Gloo's, start PROGRAM, which is roll_call.
-Prints the line that roll_call prints. FOLDER is seen by all nodes, and has a file with a secret.
+process group. model: Ray Train, too; its workers train the model of small_model.py. program: the workers of Ray Train,
+whose process group is Gloo's, start PROGRAM, which is roll_call. Prints the line that roll_call or small_model prints.
+FOLDER is seen by all nodes, and has a file with a secret.
 """
 
 import collections
@@ -61,6 +62,14 @@ def actors():
     return ray.get([one.run.remote(rank, address, port) for rank, one in enumerate(ranks)])[0]
 
 
+def run_model(folder):
+    """Trains the model of small_model.py, which is in that folder."""
+    sys.path.append(folder)
+    import small_model
+
+    return small_model.train()
+
+
 def run_program(folder, program):
     """Runs a C++ program with the variables that Ray Train has set."""
     environment = dict(os.environ, SINEW_SECRET_FILE=os.path.join(folder, "secret"))
@@ -99,6 +108,9 @@ def main():
         line = actors()
     elif job == "train":
         line = train(folder, "sinew", roll_call)
+    elif job == "model":
+        here = os.path.dirname(os.path.abspath(__file__))
+        line = train(folder, "sinew", lambda: run_model(here))
     else:
         line = train(folder, "gloo", lambda: run_program(folder, program))
     print(line.strip(), flush=True)

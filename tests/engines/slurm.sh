@@ -4,6 +4,7 @@
 #   start_slurm              slurmctld on the host "login", a slurmd on each of the hosts n0, n1, n2; returns when all nodes are idle
 #   at_login COMMAND..       runs there, as in a user's shell. The nodes are hosts 0, 1, 2 of machine.sh
 #   ${slurmd_of[NUMBER]}     the process of a node's slurmd
+#   start_slurmd NUMBER      starts it again
 
 # shellcheck source=tests/engines/machine.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/machine.sh"
@@ -44,6 +45,12 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 END
 }
 
+start_slurmd() {
+  "${enter[@]}" "${holder_of[$1]}" slurmd -D -N "n$1" >>"$engines_home/slurmd.n$1.log" 2>&1 &
+  slurmd_of[$1]=$!
+  disown
+}
+
 start_slurm() {
   local node tries
   start_hosts n0 n1 n2 login
@@ -60,9 +67,7 @@ start_slurm() {
   done
   at_login slurmctld -D -c >"$engines_home/slurmctld.log" 2>&1 &
   for ((node = 0; node < slurm_nodes; ++node)); do
-    "${enter[@]}" "${holder_of[$node]}" slurmd -D -N "n$node" >"$engines_home/slurmd.n$node.log" 2>&1 &
-    slurmd_of[$node]=$!
-    disown
+    start_slurmd $node
   done
   for ((tries = 0; tries < 600; ++tries)); do
     if [ "$(at_login sinfo -h -N -t idle -o %N 2>/dev/null | wc -l)" -eq $slurm_nodes ]; then return; fi

@@ -67,6 +67,51 @@ same_loss() {
     wrong "gpt ended with the loss '$1' on 6 ranks: expected '$(loss)' as on one"
 }
 
+# A training that ends and starts again: its losses after that must be those of one that nothing has disturbed.
+long_gpt=("$programs/gpt" --layers 2 --heads 2 --width 32 --context 32 --batch 6 --dtype f64 --seed 3 --steps)
+# long_training STEPS OPTION..: submits it, with three hosts of two ranks; prints the job's number
+long_training() {
+  local steps=$1
+  shift
+  batch "${three_nodes[@]}" --requeue --open-mode=append -o "$said" "$@" <<END
+#!/bin/sh
+echo "restart \${SLURM_RESTART_COUNT:-0}"
+status=0
+srun --mpi=pmi2 ${long_gpt[*]} $steps --tp 2 --save $PWD/saved --save-every 50 --resume $PWD/saved || status=\$?
+if [ \$status -eq 75 ]; then exec scontrol requeue \$SLURM_JOB_ID; fi
+exit \$status
+END
+}
+# goes_on STEPS: the training has started twice, the second time at a checkpoint, and ended with the right loss
+goes_on() {
+  local after
+  printed "$said" '^restart 1' || wrong "the job has not started again"
+  after=$(sed -n '/^restart 1/,$p' "$said")
+  grep -qE '^going on with step [1-9]' <<<"$after" || wrong "the second start did not go on from a checkpoint"
+  last_loss <"$said" >"$said.loss"
+  env SINEW_ALONE=1 "${long_gpt[@]}" "$1" >"$said.alone"
+  awk -v a="$(cat "$said.loss")" -v b="$(last_loss <"$said.alone")" 'BEGIN { exit !(a > 0 && a == b) }' ||
+    wrong "it ended with the loss '$(cat "$said.loss")': expected '$(last_loss <"$said.alone")' as without a disturbance"
+}
+# Stops a rank after the first checkpoint, so that the training does not end before it is disturbed.
+hold_training() {
+  local process
+  wait_for "the first checkpoint" has_checkpoint
+  for process in $(ip netns pids "$name-0"); do
+    if [ "$(cat "/proc/$process/comm" 2>/dev/null)" = gpt ]; then held=$process; fi
+  done
+  kill -STOP "$held"
+  wait_for "the stop of a rank" is_stopped
+}
+is_stopped() { grep -qs '^State:[[:space:]]*T' "/proc/$held/status"; }
+# Slurm may send SIGCONT with the signal.
+held_is_asked_to_end() {
+  if ! is_stopped; then return; fi
+  (((0x$(sed -n 's/^ShdPnd:[[:space:]]*//p' "/proc/$held/status") & 1 << 14) != 0))
+}
+has_checkpoint() { [ -n "$(find saved -name 'step*' 2>/dev/null)" ]; }
+last_loss() { sed -nE 's/^step +[0-9]+ loss ([0-9.]+) .*/\1/p' | tail -n 1; }
+
 needs_pmix() {
   at_login srun --mpi=list 2>&1 | grep -q pmix || skip "this Slurm has no PMIx"
 }
@@ -194,15 +239,6 @@ END
     ends_well "$number"
     says 1 '6 ranks on 3 hosts \(n0:2 n1:2 n2:2\), sums right, ended by a signal after [1-9][0-9]* sums$'
     ;;
-  signal)
-    number=$(batch "${three_nodes[@]}" -t 1 --signal=USR1@55 -o "$said" <<END
-#!/bin/sh
-srun --mpi=pmi2 "$programs/roll_call" --until-signal
-END
-    )
-    ends_well "$number"
-    says 1 '6 ranks on 3 hosts \(n0:2 n1:2 n2:2\), sums right, ended by a signal after [1-9][0-9]* sums$'
-    ;;
   sinew_run_rsh) # by a program of the user's
     # shellcheck disable=SC2016
     printf '%s\n' '#!/bin/sh' 'host=$1; shift' 'exec srun --overlap -N1 -n1 -w "$host" sh -c "$*"' >rsh
@@ -249,6 +285,24 @@ END
     if wait $job; then wrong "srun ended well although a slurmd was killed"; fi
     printed "$said" '^srun: error: Node failure on n2$' || wrong "srun does not name the node"
     nothing_left
+    ;;
+  training_time_limit) # SIGTERM comes some time before the limit; the script puts the job into the queue again
+    number=$(SINEW_TIMEOUT=120s long_training 1500 -t 1 --signal=TERM@55)
+    hold_training
+    wait_for "SIGTERM" held_is_asked_to_end
+    kill -CONT "$held" 2>/dev/null || true
+    ends_well "$number"
+    goes_on 1500
+    printed "$said" '^a signal asks for the end' || wrong "gpt does not say why it ended"
+    ;;
+  training_lost_node) # Slurm puts the job into the queue again by itself
+    number=$(SINEW_TIMEOUT=120s long_training 1500)
+    hold_training
+    kill -9 "${slurmd_of[2]}"
+    wait_for "the end of the first start" printed "$engines_home/slurmctld.log" "[Rr]equeu.*JobId=$number"
+    start_slurmd 2
+    ends_well "$number"
+    goes_on 1500
     ;;
   absent_rank_none)
     SINEW_SECRET_FILE=$engines_home/secret absent_rank --mpi=none

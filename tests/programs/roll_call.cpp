@@ -12,18 +12,18 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/stop_request.hpp>
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/system/host_name.hpp>
 
 namespace {
-
-volatile sig_atomic_t signalled = 0;
 
 /// Each rank's sum of so many elements, all different; the result is exact in every order.
 bool sum_is_right(sinew::Communicator& all, std::size_t count, int salt) {
@@ -55,17 +55,12 @@ std::string hosts_of(sinew::Communicator& all) {
 }
 
 /// Returns how many sums were made.
-std::int64_t sum_until_signal(sinew::Communicator& all, bool& right) {
-  struct sigaction action {};
-  action.sa_handler = [](int) { signalled = 1; };
-  ::sigaction(SIGUSR1, &action, nullptr);
+std::int64_t sum_until(const sinew::StopRequest& stop, sinew::Communicator& all, bool& right) {
   fmt::print("roll_call: rank {} of {} is process {} on {}\n", all.rank(), all.size(), ::getpid(), sinew::host_name());
   std::fflush(stdout);
   for (std::int64_t sums = 1;; ++sums) {
-    std::array<int, 1> stop = {signalled};
-    all.all_reduce(stop, sinew::ReduceOp::Max).get();
     right = sum_is_right(all, 1000, static_cast<int>(sums)) && right;
-    if (stop[0] != 0) return sums;
+    if (stop.came_to_any(all)) return sums;
   }
 }
 
@@ -73,18 +68,19 @@ std::int64_t sum_until_signal(sinew::Communicator& all, bool& right) {
 
 int main(int count, char** arguments) try {
   const auto asked = [&](const char* option) { return count > 1 && std::strcmp(arguments[1], option) == 0; };
-  const bool until_signal = asked("--until-signal");
+  std::optional<sinew::StopRequest> stop;  // before the World, because the signal may come during its start-up
+  if (asked("--until-signal")) stop.emplace(std::initializer_list<int>{SIGUSR1});
   sinew::World world = sinew::World::from_environment();
   sinew::Communicator& all = world.communicator();
   bool right = true;
   for (const std::size_t length : {1, 1009, 100000}) right = sum_is_right(all, length, 7) && right;
   const std::string hosts = hosts_of(all);
   std::int64_t sums = 0;
-  if (until_signal) sums = sum_until_signal(all, right);
+  if (stop) sums = sum_until(*stop, all, right);
   std::array<int, 1> wrong = {right ? 0 : 1};
   all.all_reduce(wrong).get();
   if (all.rank() == 0) {
-    const std::string after = until_signal ? fmt::format(", ended by a signal after {} sums", sums) : "";
+    const std::string after = stop ? fmt::format(", ended by a signal after {} sums", sums) : "";
     fmt::print("roll_call: {} ranks on {}, sums {}{}\n", all.size(), hosts, wrong[0] == 0 ? "right" : "WRONG", after);
   }
   if (asked("--linger") && all.rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(1));
