@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -19,7 +20,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "messages between hosts are little-endian");
 
+/// The number is the version of this protocol.
 constexpr std::string_view kHelloMagic = "sinew/1\n";
+constexpr std::size_t kVersionAt = 6;
 
 /// The first message, as on the wire.
 struct Hello {
@@ -32,6 +35,19 @@ static_assert(sizeof(Hello) == Authentication::kHelloBytes && sizeof(AuthClaim) 
 }  // namespace
 
 namespace {
+
+bool is_magic_of_other_version(std::string_view magic) {
+  return magic.size() == kHelloMagic.size() && magic != kHelloMagic &&
+         magic.substr(0, kVersionAt) == kHelloMagic.substr(0, kVersionAt) && magic.back() == kHelloMagic.back();
+}
+
+std::string versions_differ(std::string_view who, std::string_view magic) {
+  const char theirs = magic[kVersionAt];
+  return fmt::format(
+      "{} speaks version {} of the protocol of connections, this process version {}: install the same version of "
+      "sinew on every host",
+      who, theirs >= '!' && theirs <= '~' ? theirs : '?', kHelloMagic.substr(kVersionAt, 1));
+}
 
 void require(const Bytes& secret) {
   if (secret.empty()) throw Error(Code::InvalidArgument, "authentication: the job's secret is empty");
@@ -96,16 +112,20 @@ void Authentication::sent(std::size_t bytes) noexcept {
 }
 
 /// The first bytes of TLS's messages are none of ours: a hello has text there, and a reply this kind of alert's length
-/// once in 2^56 times.
+/// once in 2^56 times. A listener of another version answers with its own magic, which a reply has as seldom.
 bool Authentication::speaks_otherwise() {
   constexpr std::array<unsigned char, 2> kTlsHello = {22, 3};
   const auto begins_with = [this](const auto& bytes) {
     return in_count_ >= bytes.size() && std::memcmp(in_.data(), bytes.data(), bytes.size()) == 0;
   };
-  if (connects_ && begins_with(kNotSpokenHere)) {
+  const std::string_view first(reinterpret_cast<const char*>(in_.data()), std::min(in_count_, kHelloMagic.size()));
+  if (connects_ && is_magic_of_other_version(first)) {
+    refuse(versions_differ("the listener", first));
+  } else if (connects_ && begins_with(kNotSpokenHere)) {
     refuse("the listener speaks TLS: SINEW_TLS=1 is set there and not here");
   } else if (!connects_ && in_wanted_ == kHelloBytes && begins_with(kTlsHello)) {
     refuse("the connecting side speaks TLS: SINEW_TLS=1 is set there and not here");
+    is_of_sinew_ = true;
     std::memcpy(out_.data(), kNotSpokenHere.data(), kNotSpokenHere.size());
     out_count_ = kNotSpokenHere.size();
   }
@@ -115,7 +135,15 @@ bool Authentication::speaks_otherwise() {
 void Authentication::read_hello() {
   Hello hello;
   std::memcpy(&hello, in_.data(), sizeof hello);
-  if (std::string_view(hello.magic, sizeof hello.magic) != kHelloMagic) return refuse("not a hello of this protocol");
+  const std::string_view magic(hello.magic, sizeof hello.magic);
+  is_of_sinew_ = is_magic_of_other_version(magic) || magic == kHelloMagic;
+  if (is_magic_of_other_version(magic)) {
+    refuse(versions_differ("the connecting side", magic));
+    std::memcpy(out_.data(), kHelloMagic.data(), kHelloMagic.size());
+    out_count_ = kHelloMagic.size();
+    return;
+  }
+  if (magic != kHelloMagic) return refuse("not a hello of this protocol");
   claim_ = hello.claim;
   std::optional<Bytes> secret = secret_of_(claim_);
   is_known_ = secret.has_value();

@@ -28,7 +28,8 @@ struct AuthClaim {
 /// numbers of both sides. This type does no I/O and reads no clock. Its owner reads into room(), calls received(),
 /// writes to_send() and calls sent() until state() is not Underway, and it sets the time limit. The protocol's first
 /// byte may follow the last byte of to_send(). A side that receives TLS and does not use TLS refuses the connection.
-/// to_send() then holds a TLS alert, so that the other side can report the reason.
+/// to_send() then holds a TLS alert, so that the other side can report the reason. An accepting side that receives the
+/// hello of another version of this protocol refuses the connection, too. to_send() then holds its own version.
 /// Source: ISO/IEC 9798-4, three-pass mutual authentication.
 class SINEW_API Authentication {
  public:
@@ -57,6 +58,8 @@ class SINEW_API Authentication {
   std::span<const std::byte> to_send() const noexcept;
   void sent(std::size_t bytes) noexcept;
 
+  /// The other side has sent the magic of this protocol, or of another version of it, or speaks TLS.
+  bool is_of_sinew() const noexcept { return is_of_sinew_; }
   /// Ends it, for a reason of the connection's.
   void refuse(std::string reason);
 
@@ -96,6 +99,7 @@ class SINEW_API Authentication {
   std::size_t out_count_ = 0;
   std::size_t out_sent_ = 0;
   int steps_ = 0;
+  bool is_of_sinew_ = false;
   std::string reason_;
 };
 

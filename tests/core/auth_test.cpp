@@ -107,6 +107,26 @@ TEST(Authentication, AcceptorRefuses_Garbage) {
   EXPECT_EQ(garbage.reason(), "not a hello of this protocol");
 }
 
+TEST(Authentication, NamesTheOtherVersion_OnBothSides) {
+  auto a = Authentication::acceptor(secret("s"), kExpected);
+  std::memcpy(a.room().data(), "sinew/7\n", 8);
+  a.received(a.room().size());
+  EXPECT_EQ(a.state(), State::Refused);
+  EXPECT_EQ(
+      a.reason().find("the connecting side speaks version 7 of the protocol of connections, this process version"), 0U)
+      << a.reason();
+  EXPECT_TRUE(a.is_of_sinew());
+  std::string answer(reinterpret_cast<const char*>(a.to_send().data()), a.to_send().size());
+  ASSERT_EQ(answer, "sinew/1\n");
+
+  answer[6] = '7';  // as a listener of that version says
+  auto c = Authentication::connector(secret("s"), kExpected);
+  std::memcpy(c.room().data(), answer.data(), answer.size());
+  c.received(answer.size());
+  EXPECT_EQ(c.state(), State::Refused);
+  EXPECT_EQ(c.reason().find("the listener speaks version 7 of the protocol of connections"), 0U) << c.reason();
+}
+
 TEST(Authentication, AClaimThatNobodyTakes_IsAnsweredLikeAWrongSecret) {
   for (const AuthClaim& wrong :
        {AuthClaim{0x7464, 1, 2, 5, 0xabcd}, AuthClaim{0x7463, 1, 3, 5, 0xabcd}, AuthClaim{0x7463, 1, 2, 5, 0xabce}}) {
