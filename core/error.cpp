@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -37,7 +39,11 @@ Status status_of(const std::exception& e) {
 }
 
 void throw_errno(std::string_view what, int error_number) {
-  throw Error(Code::System, fmt::format("{}: {}", what, std::generic_category().message(error_number)));
+  std::string text = fmt::format("{}: {}", what, std::generic_category().message(error_number));
+  rlimit limit{};
+  if (error_number == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    text += fmt::format("; this process may open {}: raise the limit (ulimit -n)", limit.rlim_cur);
+  throw Error(Code::System, text);
 }
 
 void throw_errno(std::string_view what) { throw_errno(what, errno); }

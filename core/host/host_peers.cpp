@@ -29,6 +29,7 @@
 #include <sinew/core/host/host_peers.hpp>
 #include <sinew/core/host/wake_name.hpp>
 #include <sinew/core/log.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 namespace {
@@ -342,7 +343,7 @@ struct HostPeers::State {
     for (std::size_t r = 0; r < all.size(); ++r) {
       const Published theirs = decode(all[r], static_cast<int>(r));
       const auto& [card, mask, text] = theirs;
-      if (!card.usable) throw Error(Code::System, fmt::format("rank {}: {}", r, text), static_cast<int>(r));
+      if (!card.usable) throw Error(Code::System, fmt::format("rank {} {}", r, text), static_cast<int>(r));
       if (text != host_id) continue;
       index_of[r] = static_cast<std::int32_t>(ranks.size());
       ranks.push_back(static_cast<int>(r));
@@ -392,7 +393,7 @@ HostPeers::HostPeers(const Exchange& world, const std::string& host_id, Deadline
   try {
     card = encode({s.make_card(socket.emplace(), world.size), affinity_mask(), host_id});
   } catch (const std::exception& e) {
-    card = encode({Card{}, {}, e.what()});
+    card = encode({Card{}, {}, fmt::format("on {}: {}", host_name(), e.what())});
   }
   const std::vector<Bytes> cards = world.all_gather(card);
 

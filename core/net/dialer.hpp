@@ -54,14 +54,16 @@ class SINEW_API Dialer {
     std::optional<Status> end = {};
   };
 
+  static constexpr Duration kConnectWithin = std::chrono::seconds(3);
+
   struct Options {
     std::vector<Path> paths;  ///< at least one
     std::size_t first = 0;    ///< index of the path of the first attempt
     Keys keys;
     AuthClaim claim;
-    std::optional<std::byte> consent = {};              ///< the byte by which the service consents; nullopt: none
-    Duration connect_within = std::chrono::seconds(3);  ///< else the attempt fails with ETIMEDOUT
-    Duration authenticate_within = Duration::max();     ///< likewise, from the latest step of the other side on
+    std::optional<std::byte> consent = {};           ///< the byte by which the service consents; nullopt: none
+    Duration connect_within = kConnectWithin;        ///< else the attempt fails with ETIMEDOUT
+    Duration authenticate_within = Duration::max();  ///< likewise, from the latest step of the other side on
   };
 
   /// Either `connected` or `ended` is called, once. It may destroy the dialer.

@@ -43,7 +43,8 @@ struct ListeningPort::Service::State {
 struct ListeningPort::Services {
   std::mutex mutex;
   std::map<Key, std::shared_ptr<Service::State>> all;
-  bool have_begun = false;  // true since the first service was added
+  bool have_begun = false;                     // true since the first service was added
+  std::map<std::string, std::string> refused;  // by host, why
 
   std::shared_ptr<Service::State> find(const AuthClaim& claim) {
     const std::scoped_lock lock(mutex);
@@ -57,6 +58,11 @@ struct ListeningPort::Services {
   bool has_begun() {
     const std::scoped_lock lock(mutex);
     return have_begun;
+  }
+  void note_refused(const std::string& host, const std::string& why) {
+    constexpr std::size_t kMostHosts = 4;
+    const std::scoped_lock lock(mutex);
+    if (refused.size() < kMostHosts || refused.contains(host)) refused[host] = why;
   }
   void give(const AuthClaim& claim, Socket socket) {
     const auto service = find(claim);
@@ -110,6 +116,7 @@ struct ListeningPort::Guests {
   void admit(FileDescriptor descriptor);
   bool serve(At guest);
   bool make_room();
+  void note_refused(const Guest& guest, const std::string& why);
   void drop(At guest, const std::string& why);
   void left(At guest);
   void look();
@@ -147,8 +154,14 @@ void ListeningPort::Guests::admit(FileDescriptor descriptor) {
 bool ListeningPort::Guests::serve(At guest) {
   switch (pump(guest->socket, guest->handshake)) {
     case Proof::Underway: break;
-    case Proof::Refused: return drop(guest, guest->handshake.reason()), false;
-    case Proof::Closed: return drop(guest, "the other side has closed it before it was authenticated"), false;
+    case Proof::Refused: {
+      if (guest->handshake.is_of_sinew()) note_refused(*guest, guest->handshake.reason());
+      return drop(guest, guest->handshake.reason()), false;
+    }
+    case Proof::Closed: {
+      if (guest->handshake.steps() > 0) note_refused(*guest, "its secret is another one, or it is of another job");
+      return drop(guest, "the other side has closed it before it was authenticated"), false;
+    }
     case Proof::Proven: {
       const AuthClaim claim = guest->handshake.claim();
       guest->watch = {};
@@ -164,6 +177,11 @@ bool ListeningPort::Guests::serve(At guest) {
   guest->watch.want({.read = true, .write = unsent});
   if (guest->clock.look(guest->socket, guest->handshake)) all.splice(all.end(), all, guest);
   return true;
+}
+
+void ListeningPort::Guests::note_refused(const Guest& guest, const std::string& why) {
+  const SocketAddress from = peer_address(guest.socket.get());
+  if (from.family() != AF_UNSPEC) services->note_refused(from.host_text(), why);  // else the connection was reset
 }
 
 void ListeningPort::Guests::drop(At guest, const std::string& why) {
@@ -241,6 +259,14 @@ ListeningPort::Service ListeningPort::serve(const AuthClaim& claim, Bytes secret
                                                    number_, claim.service, claim.to_rank, claim.instance));
   }
   return Service(std::move(state));
+}
+
+std::string ListeningPort::refused() const {
+  const std::scoped_lock lock(services_->mutex);
+  std::string text;
+  for (const auto& [host, why] : services_->refused)
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host, why);
+  return text;
 }
 
 namespace {

@@ -169,15 +169,19 @@ SocketAddress SocketAddress::with_port(std::uint16_t port) const noexcept {
   return a;
 }
 
+std::string SocketAddress::host_text() const {
+  std::array<char, NI_MAXHOST> host{};
+  if (::getnameinfo(data(), length_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  return host.data();
+}
+
 std::string SocketAddress::text() const {
   if (is_unix()) {
     const auto& address = reinterpret_cast<const sockaddr_un&>(storage_);
     constexpr std::size_t kMarked = offsetof(sockaddr_un, sun_path) + 1;  // who connects has no name
     return fmt::format("@{}", std::string_view(address.sun_path + 1, length_ > kMarked ? length_ - kMarked : 0));
   }
-  std::array<char, NI_MAXHOST> host{};
-  if (::getnameinfo(data(), length_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
-  return family() == AF_INET6 ? fmt::format("[{}]:{}", host.data(), port()) : fmt::format("{}:{}", host.data(), port());
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host_text(), port()) : fmt::format("{}:{}", host_text(), port());
 }
 
 }  // namespace sinew

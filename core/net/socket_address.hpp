@@ -41,6 +41,8 @@ class SINEW_API SocketAddress {
   /// Of an internet address.
   SocketAddress with_port(std::uint16_t port) const noexcept;
   std::string text() const;
+  /// Without the port, and without the brackets of IPv6.
+  std::string host_text() const;
 
   const sockaddr* data() const noexcept { return reinterpret_cast<const sockaddr*>(&storage_); }
   socklen_t length() const noexcept { return length_; }
