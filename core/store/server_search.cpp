@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -37,12 +38,15 @@ struct ServerSearch::Attempts {
   std::string refusal;      // of the latest listener that has refused; it may be gone
 };
 
-ServerSearch::ServerSearch(Options options, Deadline deadline) : options_(std::move(options)), deadline_(deadline) {
+ServerSearch::ServerSearch(Options options, Deadline deadline)
+    : options_(std::move(options)), deadline_(deadline), notice_(loop_) {
   if (options_.addresses.empty()) throw Error(Code::InvalidArgument, "there is no address to look for a server at");
   for (std::size_t a = 0; a < options_.addresses.size(); ++a) {
     attempts_.push_back(std::make_unique<Attempts>(loop_));
     attempts_[a]->timer.start(kStagger * a, [this, a] { begin(a); });
   }
+  if (options_.notice && options_.notice->at != Clock::time_point::max())
+    notice_.start(options_.notice->at, [this] { options_.notice->tell_if_due([this] { return findings(); }); });
 }
 
 ServerSearch::~ServerSearch() = default;
@@ -127,11 +131,19 @@ std::string ServerSearch::refusals() const {
   return text;
 }
 
-/// Says what the latest attempts have found. Addresses at which nobody listens are left out where others say more.
+/// Says what the latest attempts have found. Addresses at which nobody listens are left out where others say more, and
+/// so are addresses at which the same was found as at one before.
 std::string ServerSearch::findings() const {
   std::string text;
-  for (const auto& a : attempts_) append(text, a->is_nobody ? "" : a->found);
+  std::set<std::string> known;
+  for (std::size_t a = 0; a < attempts_.size(); ++a) {
+    const std::string& found = attempts_[a]->found;
+    const std::size_t address = options_.addresses[a].text().size();
+    const bool is_new = found.size() < address || known.insert(found.substr(address)).second;
+    append(text, attempts_[a]->is_nobody || !is_new ? "" : found);
+  }
   if (text.empty()) append(text, attempts_.front()->found);
+  if (text.empty()) text = options_.found_before;
   return text.empty() ? options_.addresses.front().text() + ": no answer yet" : text;
 }
 

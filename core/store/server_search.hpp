@@ -19,6 +19,21 @@
 
 namespace sinew {
 
+/// Tells once what a search has found so far, if the search takes long. Several searches may share a notice.
+struct SearchNotice {
+  static constexpr Duration kAfter = std::chrono::seconds(20);  ///< whoever waits should know the reason within 30 s
+
+  Clock::time_point at = Clock::time_point::max();       ///< when it is due
+  std::function<void(const std::string& findings)> say;  ///< called in the searching thread
+
+  template <class Findings>
+  void tell_if_due(const Findings& findings) {
+    if (Clock::now() < at) return;
+    at = Clock::time_point::max();
+    say(findings());
+  }
+};
+
 /// Finds a server of the job at one of several addresses. Other programs may listen at some of them: a program that
 /// does not know the secret, or that says nothing, delays the search by a fifth of a second at most.
 /// The first attempt at an address begins when the address before it has failed, or after kStagger. Each address is
@@ -36,7 +51,9 @@ class SINEW_API ServerSearch {
     std::vector<SocketAddress> addresses;  ///< at least one
     Keys keys;
     AuthClaim claim;
-    std::function<bool()> may_come{};  ///< false: the server is gone, and the search ends with PeerLost
+    std::function<bool()> may_come{};        ///< false: the server is gone, and the search ends with PeerLost
+    std::shared_ptr<SearchNotice> notice{};  ///< null: nobody is told
+    std::string found_before{};              ///< by an earlier search, for messages; empty: there was none
   };
 
   ServerSearch(Options options, Deadline deadline);
@@ -70,6 +87,7 @@ class SINEW_API ServerSearch {
   std::deque<std::pair<Socket, std::size_t>> made_;
   std::optional<Status> end_;
   std::optional<Clock::time_point> refused_since_;
+  EventLoop::Timer notice_;
 };
 
 }  // namespace sinew

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -13,7 +14,6 @@
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/stream_socket.hpp>
-#include <sinew/core/store/server_search.hpp>
 #include <sinew/core/store/store_client.hpp>
 #include <sinew/core/system/host_name.hpp>
 
@@ -36,9 +36,8 @@ Deadline with_grace(Deadline deadline) {
   return deadline.at() == Clock::time_point::max() ? deadline : Deadline(deadline.at() + kGrace);
 }
 
-/// Why whoever listens is no partner, so far. Errors: `e`, if it never will be.
+/// Why whoever listens is no partner, so far.
 std::string trouble_with(const Error& e) {
-  if (e.code() == Code::Mismatch) throw e;
   return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }
 
@@ -48,12 +47,20 @@ StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::mov
   const Deadline until = deadline.or_after(options_.timeout);
   const StoreIdentity me{options_.group, options_.rank, options_.ranks, ::getpid(), host_name()};
   const Bytes hello = WireWriter().bytes(me.encode()).take();
+  const Options given = options_;
   for (bool is_heard = false; !is_heard;) {
     connect(until);
     try {
       ask(StoreOp::Hello, hello, until);
       is_heard = true;
-    } catch (const Error&) {
+    } catch (const Error& e) {
+      if (e.code() == Code::Unavailable) {
+        found_before_ = fmt::format("{}: {}", peer_.text(), e.what());
+        if (until.passed()) throw Error(Code::Timeout, found_before_, e.rank());
+        options_ = given;  // the next store may have another secret
+        std::this_thread::sleep_for(kLongestPause);
+        continue;
+      }
       // A crowded server ends connections whose proof it has not read: nobody has heard this rank yet.
       if (broken_.empty() || until.passed()) throw;
     }
@@ -90,7 +97,9 @@ void StoreClient::connect(Deadline deadline) {
       search.emplace(ServerSearch::Options{.addresses = options_.addresses,
                                            .keys = {options_.secret, options_.tls},
                                            .claim = {.service = kStoreService, .instance = options_.instance},
-                                           .may_come = options_.may_come},
+                                           .may_come = options_.may_come,
+                                           .notice = options_.notice,
+                                           .found_before = found_before_},
                      deadline);
     }
     auto [socket, at] = search->next();
@@ -128,6 +137,8 @@ std::string StoreClient::greet(Socket socket, const SocketAddress& address, Dead
   try {
     server_ = StoreWelcome::decode(receive(deadline));
   } catch (const Error& e) {
+    if (e.code() == Code::Mismatch)
+      throw Error(Code::Mismatch, fmt::format("{}, process {}: {}", address.text(), owner.pid, e.what()));
     return trouble_with(e);
   }
   stream_->allow(kLongestReply);
@@ -144,7 +155,12 @@ std::string StoreClient::greet(Socket socket, const SocketAddress& address, Dead
 void StoreClient::lost(const std::string& how) {
   const bool launcher = server_.host == StoreHost::Launcher;
   const std::string who = launcher ? "the launcher" : "rank 0";
-  broken_ = fmt::format("{}, which serves the store at {}, is gone ({})", who, peer_.text(), how);
+  const bool is_silent = how == std::generic_category().message(ETIMEDOUT);
+  broken_ =
+      fmt::format("{}, which serves the store at {}, is gone ({}{})", who, peer_.text(), how,
+                  is_silent ? ": its host is down, or the network loses packets, such as those longer than the MTU "
+                              "of a link; sinew-info doctor tries all ways"
+                            : "");
   throw Error(Code::PeerLost, broken_, launcher ? -1 : 0);
 }
 

@@ -13,6 +13,7 @@
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/elastic_members.hpp>
+#include <sinew/core/store/server_search.hpp>
 #include <sinew/core/store/store.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 
@@ -31,9 +32,11 @@ class SINEW_API StoreClient final : public Store {
     int ranks = 0;
     Duration timeout = std::chrono::minutes(5);  ///< of calls without a deadline
     std::function<bool()> may_come{};            ///< false: its server is gone, and nobody will answer
+    std::shared_ptr<SearchNotice> notice{};      ///< of the search for the server
   };
 
-  /// Tries until the server answers. Errors: Timeout saying where nobody listened; Mismatch if it refuses the secret,
+  /// Tries until the server answers. A server whose group has met already is of an earlier start: another server may
+  /// follow at the same address. Errors: Timeout saying where nobody listened; Mismatch if it refuses the secret,
   /// the number of ranks, or a second process with this rank; PeerLost if `may_come` says so.
   StoreClient(Options options, Deadline deadline);
 
@@ -88,7 +91,8 @@ class SINEW_API StoreClient final : public Store {
   std::optional<FramedStream> stream_;
   std::deque<Bytes> replies_;
   SocketAddress peer_;
-  std::string broken_;  ///< why this connection cannot be used any more
+  std::string found_before_;  ///< a server that did not serve this client, and why
+  std::string broken_;        ///< why this connection cannot be used any more
 };
 
 /// The address list that StoreWelcome and launchers write: comma-separated.

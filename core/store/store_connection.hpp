@@ -22,6 +22,7 @@ struct ParkedRequest {
   std::string gathering;     ///< AllGather: its name
   std::shared_ptr<Gathering> round;
   Deadline deadline;
+  Clock::time_point since{};
   Duration allowed{};
 };
 

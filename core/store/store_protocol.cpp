@@ -37,7 +37,9 @@ Bytes StoreWelcome::encode() const {
 StoreWelcome StoreWelcome::decode(std::span<const std::byte> fields) {
   WireReader reader(fields);
   if (reader.value<std::uint64_t>() != kWelcomeMagic) {
-    throw Error(Code::Mismatch, "the process that listens there is no sinew job, or of another version");
+    throw Error(Code::Mismatch,
+                "the process that listens there is no sinew job, or of another version of sinew: install the same "
+                "version for all ranks");
   }
   StoreWelcome w;
   w.host = reader.value<StoreHost>();

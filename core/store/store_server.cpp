@@ -26,7 +26,11 @@ bool same_user(int socket) {
 
 struct StoreServer::State {
   State(EventLoop& l, StoreServerOptions o)
-      : loop(l), options(std::move(o)), service(options.ranks, options.elastic), next_sweep(loop) {}
+      : loop(l),
+        options(std::move(o)),
+        service({.ranks = options.ranks, .meets_once = options.host == StoreHost::Rank, .notice = options.notice},
+                options.elastic),
+        next_sweep(loop) {}
 
   struct Client {
     std::unique_ptr<StoreConnection> connection;
@@ -69,6 +73,8 @@ bool StoreServer::idle() const noexcept {
   });
 }
 
+bool StoreServer::has_untold_ranks() const { return state_->service.has_untold_ranks(); }
+
 void StoreServer::lose(int rank, const std::string& why) {
   state_->service.lose(rank, why);
   state_->sweep_soon();
@@ -83,6 +89,10 @@ void StoreServer::expect(int processes) {
 void StoreServer::end_rounds(const std::string& why) {
   state_->service.end_rounds(why);
   state_->sweep_soon();
+}
+
+void StoreServer::ask_for_refused(std::function<std::string()> refused) {
+  state_->service.ask_for_refused(std::move(refused));
 }
 
 void StoreServer::State::welcome(FileDescriptor socket) {
@@ -119,6 +129,7 @@ void StoreServer::State::serve(std::uint64_t id) {
   StoreConnection& c = *it->second.connection;
   c.flush();
   c.read([&](const Bytes& request) { service.handle(c, request); });
+  if (c.finished()) service.forget(c);  // at once: the next connection may be of a process that follows this one
 }
 
 /// A sweep looks at all clients: one for all events that come together.
@@ -151,7 +162,6 @@ StoreServerThread::StoreServerThread(StoreServerOptions options)
 }
 
 StoreServerThread::~StoreServerThread() {
-  service_ = {};
   if (fork_.in_child()) {  // which has no such thread, as its objects end when it exits
     thread_.detach();
     return;
@@ -169,8 +179,10 @@ void StoreServerThread::listen(Listener unix_socket) {
 
 void StoreServerThread::serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance) {
   port_ = std::move(port);
+  loop_.post([this, port = port_] { server_.ask_for_refused([port] { return port->refused(); }); });
   service_ =
       port_->serve({.service = kStoreService, .instance = instance}, secret_, [this](const AuthClaim&, Socket socket) {
+        keep_alive(socket.get(), true);  // a client whose host or network fails leaves
         loop_.post([this, client = std::make_shared<Socket>(std::move(socket))] { server_.take(std::move(*client)); });
       });
 }
@@ -190,7 +202,8 @@ void StoreServerThread::end_rounds(const std::string& why) {
 void StoreServerThread::run() {
   loop_.run();
   const Deadline drained = Deadline::after(std::chrono::seconds(5));
-  while (!server_.idle() && !drained.passed()) loop_.run_once(Deadline::after(std::chrono::milliseconds(100)));
+  while ((!server_.idle() || server_.has_untold_ranks()) && !drained.passed())
+    loop_.run_once(Deadline::after(std::chrono::milliseconds(100)));
 }
 
 }  // namespace sinew

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,10 +24,15 @@ struct StoreServerOptions {
   std::string elsewhere;  ///< not empty: UNIX clients are only told that the store is at these addresses
   std::size_t longest_request = 64ull << 20;  ///< bytes; a client that announces more is disconnected
   std::optional<ElasticLimits> elastic{};     ///< of an elastic job, which has no fixed number of ranks
+  /// Called once for each exchange that has waited for StoreService::kLate for ranks which have not even connected.
+  /// Thread: the loop's.
+  std::function<void(const std::string& missing)> notice{};
 };
 
 /// Serves a store to the processes of a job, on its owner's loop. Clients of this host connect to a UNIX socket. Other
-/// clients connect to a ListeningPort, which authenticates them.
+/// clients connect to a ListeningPort, which authenticates them. The ranks of a group meet once at a store that a rank
+/// serves: whoever comes after all have come is of a later start, and is told to look for the next store. A launcher's
+/// store serves all programs that a rank runs one after the other.
 /// Thread: the loop's. Cost: for each client a descriptor, and the memory of at most one request.
 class SINEW_API StoreServer {
  public:
@@ -41,12 +47,17 @@ class SINEW_API StoreServer {
   void take(Socket client);
   /// All answers have left this process.
   bool idle() const noexcept;
+  /// Returns true if a rank of another process has left or was refused, and connected ranks have not been told. After
+  /// a refusal this counts ranks that have not come yet, too.
+  bool has_untold_ranks() const;
   /// Ends the waits for `rank`, now and later, with PeerLost and `why`.
   void lose(int rank, const std::string& why);
   /// For an elastic job: so many processes run and should come to the first round (ElasticMembers::expect).
   void expect(int processes);
   /// For an elastic job: no round is formed any more. Members that wait for one, now and later, get Aborted with `why`.
   void end_rounds(const std::string& why);
+  /// A notice says what this returns, too: connections that were refused (ListeningPort::refused).
+  void ask_for_refused(std::function<std::string()> refused);
 
  private:
   struct State;
@@ -54,7 +65,8 @@ class SINEW_API StoreServer {
 };
 
 /// A StoreServer with a loop and a thread of its own that blocks all signals.
-/// Lifetime: the end waits until all answers have gone out, 5 s at most.
+/// Lifetime: the end waits until all answers have gone out, and all ranks have been told why a start has failed, 5 s at
+///           most.
 /// Thread:   any.
 class SINEW_API StoreServerThread {
  public:

@@ -1,9 +1,12 @@
+#include <unistd.h>
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/store/store_service.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 namespace {
@@ -76,17 +79,23 @@ void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
                 fmt::format("store: a job of {} ranks, expected {} at most", id.ranks, kMostRanks), id.rank);
   }
   if (id.rank >= 0) {
-    if (ranks_ != 0 && id.ranks != ranks_) {
-      const Status why(Code::Mismatch,
-                       fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}", id.rank,
-                                   id.pid, id.host, id.ranks, ranks_),
-                       id.rank);
-      if (id.rank < ranks_ && !present_.contains({id.group, id.rank})) turn_away(id, why);
+    if (options_.ranks != 0 && id.ranks != options_.ranks) {
+      const Status why(
+          Code::Mismatch,
+          fmt::format("rank {} (pid {} on {}) was told that the job has {} ranks, but it has {}: all ranks need the "
+                      "same number (WORLD_SIZE)",
+                      id.rank, id.pid, id.host, id.ranks, options_.ranks),
+          id.rank);
+      if (id.rank < options_.ranks && !present_.contains({id.group, id.rank})) turn_away(id, why);
       why.require();
     }
     if (id.rank >= id.ranks) {
       throw Error(Code::InvalidArgument, fmt::format("store: rank {} of a job of {} ranks", id.rank, id.ranks),
                   id.rank);
+    }
+    if (const auto met = met_.find(id.group); met != met_.end() && !present_.contains({id.group, id.rank})) {
+      throw Error(Code::Unavailable,
+                  fmt::format("the store there is of a job that has started already, on {}", met->second), 0);
     }
     const auto [at, fresh] = present_.emplace(std::pair(id.group, id.rank), id);
     if (!fresh) {
@@ -118,6 +127,7 @@ std::optional<Status> StoreService::first_departure(const std::string& group,
 }
 
 void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {
+  request.since = Clock::now();
   request.allowed = std::chrono::milliseconds(milliseconds);
   request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
   from.parked = std::move(request);
@@ -186,7 +196,10 @@ void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uin
   request.round = table_.join(request.gathering, id.rank, id.ranks, mine);
   const std::shared_ptr<Gathering> round = request.round;
   park(from, std::move(request), milliseconds);
-  if (round->complete()) return deliver(*round);
+  if (round->complete()) {
+    if (options_.meets_once) met_.try_emplace(id.group, who_is_there(id.group));
+    return deliver(*round);
+  }
   // The others were judged when who does not come was lost or left.
   const std::optional<Status> end = end_of(*round, id.group);
   if (end)
@@ -246,13 +259,13 @@ void StoreService::fail_rounds(
 
 void StoreService::forget(StoreConnection& gone) {
   parked_.erase(&gone);
-  if (gone.member) {
-    leave_round(*gone.member);
-    membership_->leave(*gone.member);
+  if (const auto member = std::exchange(gone.member, std::nullopt)) {
+    leave_round(*member);
+    membership_->leave(*member);
     form_rounds();
   }
   if (!gone.identity || gone.identity->rank < 0) return;
-  const StoreIdentity& id = *gone.identity;
+  const StoreIdentity id = *std::exchange(gone.identity, std::nullopt);
   present_.erase({id.group, id.rank});
   turn_away(id, {Code::PeerLost,
                  fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host),
@@ -270,11 +283,27 @@ void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
 
 /// Nobody waits for it any more, unless it comes again.
 void StoreService::turn_away(const StoreIdentity& id, const Status& why) {
-  left_.emplace(std::pair(id.group, id.rank), Departure{departures_++, why});
+  left_.emplace(std::pair(id.group, id.rank),
+                Departure{departures_++, why, id.pid == ::getpid() && id.host == host_name()});
   fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
     if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
     return why;
   });
+}
+
+bool StoreService::has_untold_ranks() const {
+  if (!options_.meets_once) return false;
+  for (const auto& [at, departure] : left_) {
+    const std::string& group = at.first;
+    if (departure.why.code() == Code::Mismatch && !met_.contains(group)) {
+      for (int r = 0; r < options_.ranks; ++r) {
+        if (!left_.contains({group, r})) return true;
+      }
+    }
+    const auto present = present_.lower_bound({group, 0});
+    if (!departure.is_here && present != present_.end() && present->first.first == group) return true;
+  }
+  return false;
 }
 
 void StoreService::lose(int rank, const std::string& why) {
@@ -311,9 +340,51 @@ Status StoreService::late(const StoreConnection& waiter) const {
           fmt::format("store: key '{}' was not set within {}{}", key, seconds(request.allowed), strangers(waiter))};
 }
 
+/// The ranks of a group that are connected, by their hosts: "n0 (rank 0), n2 (ranks 4, 5)".
+std::string StoreService::who_is_there(const std::string& group) const {
+  constexpr std::size_t kMostHosts = 8;
+  std::map<std::string, std::vector<int>> ranks_of;
+  for (auto at = present_.lower_bound({group, 0}); at != present_.end() && at->first.first == group; ++at)
+    ranks_of[at->second.host].push_back(at->first.second);
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [host, ranks] : ranks_of) {
+    if (named++ == kMostHosts) return fmt::format("{} and {} more hosts", text, ranks_of.size() - kMostHosts);
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", host, name_ranks(ranks));
+  }
+  return text.empty() ? "none is connected now" : text;
+}
+
+Deadline StoreService::tell_who_is_late() {
+  Deadline next = Deadline::never();
+  if (!options_.notice) return next;
+  const auto now = Clock::now();
+  for (StoreConnection* c : parked_) {
+    ParkedRequest& request = *c->parked;
+    if (!request.round || request.round->is_told || request.allowed < kLate + kLate / 2) continue;
+    if (now < request.since + kLate) {
+      next = Deadline(std::min(next.at(), request.since + kLate));
+      continue;
+    }
+    request.round->is_told = true;
+    const StoreIdentity& id = *c->identity;
+    std::vector<int> missing;
+    for (int r = 0; r < id.ranks; ++r) {
+      if (!request.round->has(r) && !present_.contains({id.group, r})) missing.push_back(r);
+    }
+    if (missing.empty()) continue;
+    const std::string refused = refused_ ? refused_() : "";
+    options_.notice(fmt::format("{} of {} {} not come within {}; connected are {}{}{}", name_ranks(missing), id.ranks,
+                                missing.size() == 1 ? "has" : "have", seconds(kLate), who_is_there(id.group),
+                                refused.empty() ? "" : "; refused were connections from ", refused));
+  }
+  return next;
+}
+
 Deadline StoreService::expire() {
   form_rounds();
   Deadline next = membership_ ? membership_->next_look() : Deadline::never();
+  next = Deadline(std::min(next.at(), tell_who_is_late().at()));
   const auto waiting = parked_;
   for (StoreConnection* c : waiting) {
     if (!c->parked) continue;  // answered with another of its round

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <sinew/core/store/elastic_members.hpp>
+#include <sinew/core/store/server_search.hpp>
 #include <sinew/core/store/store_connection.hpp>
 #include <sinew/core/store/store_table.hpp>
 
@@ -19,13 +20,21 @@ namespace sinew {
 /// come, or is too late. No descriptors of its own.
 class StoreService {
  public:
-  /// `ranks`: how many the job has, 0 if that is not known before they come. `elastic`: the limits of an elastic job.
-  explicit StoreService(int ranks, std::optional<ElasticLimits> elastic = {}) : ranks_(ranks) {
+  /// An exchange that waits for this long may be told of (StoreServerOptions::notice).
+  static constexpr Duration kLate = SearchNotice::kAfter;
+
+  struct Options {
+    int ranks = 0;            ///< how many the job has, 0 if that is not known before they come
+    bool meets_once = false;  ///< a rank of a group whose ranks have all come, and that is not there, is refused
+    std::function<void(const std::string& missing)> notice{};
+  };
+  /// `elastic`: the limits of an elastic job.
+  explicit StoreService(Options options, std::optional<ElasticLimits> elastic = {}) : options_(std::move(options)) {
     if (elastic) membership_.emplace(*elastic);
   }
 
   void handle(StoreConnection& from, const Bytes& request);
-  /// Whoever waits for the rank of this connection is told that it left.
+  /// Whoever waits for the rank of this connection is told that it left. A second call does nothing.
   void forget(StoreConnection& gone);
   /// Answers Timeout where a deadline has passed; returns the next one.
   Deadline expire();
@@ -37,6 +46,10 @@ class StoreService {
   void form_rounds();
   /// No round is formed any more, because `why`.
   void end_rounds(const std::string& why);
+  /// Returns true if a rank of another process has left or was refused, and connected ranks have not been told. After
+  /// a refusal this counts ranks that have not come yet, too.
+  bool has_untold_ranks() const;
+  void ask_for_refused(std::function<std::string()> refused) { refused_ = std::move(refused); }
 
  private:
   void dispatch(StoreConnection& from, const Bytes& request);
@@ -61,21 +74,27 @@ class StoreService {
   Status roll_call(const StoreIdentity& of) const;
   Status late(const StoreConnection& waiter) const;
   std::string strangers(const StoreConnection& waiter) const;
+  /// Gives the notice of each exchange that is late. Returns when the next one will be.
+  Deadline tell_who_is_late();
+  std::string who_is_there(const std::string& group) const;
   void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);
 
   struct Departure {
     std::uint64_t number;  // the first to leave is why others do
     Status why;
+    bool is_here;  // the rank was in the process of this store
   };
 
   /// Of who has left a group and is counted by `counts(rank)`: the first one's reason.
   std::optional<Status> first_departure(const std::string& group, const std::function<bool(int)>& counts) const;
 
-  const int ranks_;
+  const Options options_;
+  std::function<std::string()> refused_;
   StoreTable table_;
   std::set<StoreConnection*> parked_;
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
   std::map<std::pair<std::string, int>, Departure> left_;
+  std::map<std::string, std::string> met_;  // groups all of whose ranks have come: from which hosts
   std::uint64_t departures_ = 0;
   std::map<int, std::string> lost_;
   std::optional<ElasticMembers> membership_;

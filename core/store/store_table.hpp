@@ -31,6 +31,8 @@ class SINEW_API Gathering {
   /// Only once complete.
   const Bytes& part(int rank) const noexcept { return *parts_[static_cast<std::size_t>(rank)]; }
 
+  bool is_told = false;  ///< somebody was told that ranks are late
+
  private:
   std::vector<std::optional<Bytes>> parts_;
   std::size_t came_ = 0;

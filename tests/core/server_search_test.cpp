@@ -102,6 +102,19 @@ TEST_F(Search, EndsWithTimeout_ThatSaysWhatIsAtTheAddresses) {
   EXPECT_THAT(error({nobody}, 50ms).what(), HasSubstr(nobody.text() + ": Connection refused"));
 }
 
+TEST_F(Search, TellsOnceWhatItHasFound_WhenTheNoticeIsDue) {
+  const SilentListener silent;
+  std::vector<std::string> told;
+  auto of_search = options({free_address(), silent.address});
+  of_search.notice = std::make_shared<SearchNotice>();
+  of_search.notice->at = Clock::now() + 2500ms;  // when an attempt at the silent listener is over
+  of_search.notice->say = [&](const std::string& findings) { told.push_back(findings); };
+  EXPECT_EQ(error_of([&] { ServerSearch(of_search, Deadline::after(3500ms)).next(); }).code(), Code::Timeout);
+  EXPECT_THAT(told, testing::ElementsAre(HasSubstr(silent.address.text() + ": whoever listens there says nothing")));
+  EXPECT_EQ(error_of([&] { ServerSearch(of_search, Deadline::after(50ms)).next(); }).code(), Code::Timeout);
+  EXPECT_EQ(told.size(), 1U) << "a second search with the same notice says nothing more";
+}
+
 TEST_F(Search, TriesARejectedAddressAgain) {
   const JobsPort job(secret);
   ServerSearch search(options({job.address()}), Deadline::after(kLong));

@@ -269,6 +269,74 @@ TEST(StoreServer, TurnsAwayARankThatWasToldAnotherNumber_AndTellsThoseWhoWaitFor
   }
 }
 
+/// The next program of a task may come before rank 0 of the program before has ended.
+TEST(StoreServer, LetsARankOfALaterStart_FindTheNextStore) {
+  const SocketAddress address = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
+  const auto serve = [&] {
+    auto server = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = random_secret(), .ranks = 2});
+    server->listen(listen_on(address));
+    return server;
+  };
+  const auto options = [&](int rank) {
+    return StoreClient::Options{.addresses = {address}, .group = "world", .rank = rank, .ranks = 2, .timeout = kLong};
+  };
+  const auto meet = [&](int rank) {
+    StoreClient(options(rank), Deadline::after(kLong)).all_gather("start-up", rank, 2, {}, Deadline::after(kLong));
+  };
+  auto server = serve();
+  std::thread other([&] { meet(1); });
+  meet(0);
+  other.join();
+  const Error late = error_of([&] { StoreClient(options(1), Deadline::after(200ms)); });
+  EXPECT_EQ(late.code(), Code::Timeout);
+  EXPECT_THAT(late.what(), HasSubstr("the store there is of a job that has started already, on "));
+
+  std::thread next([&] { meet(1); });
+  std::this_thread::sleep_for(200ms);
+  server.reset();
+  server = serve();
+  meet(0);
+  next.join();
+}
+
+/// A launcher serves one store to all programs that its ranks run.
+TEST(StoreServer, OfALauncher_LetsTheSameRanksMeetAgain) {
+  const SocketAddress address = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
+  StoreServerThread server({.secret = random_secret(), .ranks = 2, .host = StoreHost::Launcher});
+  server.listen(listen_on(address));
+  const auto meet = [&](int rank) {
+    const StoreClient::Options options{
+        .addresses = {address}, .group = "world", .rank = rank, .ranks = 2, .timeout = kLong};
+    StoreClient(options, Deadline::after(kLong)).all_gather("start-up", rank, 2, {}, Deadline::after(kLong));
+  };
+  for (int program = 0; program < 2; ++program) {
+    std::thread other([&] { meet(1); });
+    meet(0);
+    other.join();
+  }
+}
+
+TEST(StoreServer, TellsRanksThatComeLate_ThatAnotherWasRefused) {
+  const SocketAddress address = SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id()));
+  auto server = std::make_unique<StoreServerThread>(StoreServerOptions{.secret = random_secret(), .ranks = 3});
+  server->listen(listen_on(address));
+  StoreClient::Options options{.addresses = {address}, .group = "world", .rank = 2, .ranks = 4, .timeout = kLong};
+  EXPECT_EQ(error_of([&] { StoreClient(options, Deadline::after(kLong)); }).code(), Code::Mismatch);
+  options.ranks = 3;
+  const auto told = [&](int rank) {
+    options.rank = rank;
+    StoreClient client(options, Deadline::after(kLong));
+    return error_of([&] { client.all_gather("start-up", rank, 3, {}, Deadline::after(kLong)); });
+  };
+  EXPECT_EQ(told(0).code(), Code::Mismatch);
+  std::thread end([&] { server.reset(); });  // as rank 0 ends with its error
+  std::this_thread::sleep_for(100ms);
+  const Error e = told(1);
+  end.join();
+  EXPECT_EQ(e.code(), Code::Mismatch);
+  EXPECT_THAT(e.what(), HasSubstr("rank 2"));
+}
+
 TEST_F(ServedStore, Wait_EndsWithPeerLost_WhenTheServersOwnerSaysThatARankIsLost) {
   const auto a = local.handle(0, 2);
   std::thread owner([&] {
