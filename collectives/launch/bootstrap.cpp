@@ -7,6 +7,8 @@
 
 #include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 namespace {
@@ -16,6 +18,8 @@ struct Attendance {
   std::shared_ptr<HostedStore> hosted;  // ends after the client has gone
   StoreClient client;
 };
+
+std::string in_seconds(Duration d) { return fmt::format("{:g} s", std::chrono::duration<double>(d).count()); }
 
 }  // namespace
 
@@ -34,8 +38,34 @@ SocketAddress user_socket(const std::string& what) {
   return SocketAddress::abstract(fmt::format("sinew-{}-{}", ::geteuid(), what));
 }
 
-HostedStore::HostedStore(int ranks, Bytes secret, const Config& config)
-    : port_{.range = config.ports, .tls = config.tls}, thread_({.secret = std::move(secret), .ranks = ranks}) {}
+std::string until_timeout(const Config& config) {
+  return fmt::format("until SINEW_TIMEOUT ({}) is over", in_seconds(config.timeout));
+}
+
+bool is_told_of(const Config& config) { return config.timeout > SearchNotice::kAfter * 3 / 2; }
+
+std::shared_ptr<SearchNotice> search_notice(int rank, std::shared_ptr<const SearchHint> hint, const Config& config) {
+  auto notice = std::make_shared<SearchNotice>();
+  if (!is_told_of(config)) return notice;
+  notice->at = Clock::now() + SearchNotice::kAfter;
+  notice->say = [rank, hint = std::move(hint), until = until_timeout(config)](const std::string& findings) {
+    log::warning("rank {} on {} has not found rank 0 within {}{}: {}; {}; this rank looks for it {}", rank, host_name(),
+                 in_seconds(SearchNotice::kAfter), hint->where.empty() ? "" : " at " + hint->where, findings,
+                 hint->cure, until);
+  };
+  return notice;
+}
+
+HostedStore::HostedStore(int ranks, Bytes secret, const Config& config, std::string hint)
+    : port_{.range = config.ports, .tls = config.tls},
+      thread_({.secret = std::move(secret),
+               .ranks = ranks,
+               .notice = [hint = std::move(hint), until = until_timeout(config)](const std::string& missing) {
+                 log::warning(
+                     "{}{}{}; see what the missing ranks have printed, and whether they were started; the others "
+                     "wait {}",
+                     missing, hint.empty() ? "" : "; ", hint, until);
+               }}) {}
 
 std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number, int tries) {
   for (port_.number = number;; ++port_.number) {
@@ -61,6 +91,11 @@ Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, con
   options.ranks = bootstrap.ranks;
   options.timeout = config.timeout;
   options.may_come = bootstrap.may_come;
+  options.notice = bootstrap.notice;
+  if (!options.notice) {
+    const SearchHint hint{.where = "", .cure = "does a firewall let this host connect to that of rank 0?"};
+    options.notice = search_notice(bootstrap.rank, std::make_shared<const SearchHint>(hint), config);
+  }
   const std::shared_ptr<Attendance> held(
       new Attendance{std::move(hosted), StoreClient(std::move(options), Deadline::after(config.timeout))});
   Joined joined;

@@ -22,11 +22,24 @@ struct Bootstrap {
   int rank = 0;
   int ranks = 1;
   std::vector<SocketAddress> addresses;
-  Bytes secret;                      ///< needed for TCP only: a server at a UNIX socket tells the secret itself
-  std::string group;                 ///< the name of the World in this process; each World has rounds of its own
-  std::uint64_t store = 0;           ///< for TCP: the store's number at its port
-  std::function<bool()> may_come{};  ///< returns false if rank 0 is not there any more: join() ends with PeerLost
+  Bytes secret;                            ///< needed for TCP only: a server at a UNIX socket tells the secret itself
+  std::string group;                       ///< the name of the World in this process; each World has rounds of its own
+  std::uint64_t store = 0;                 ///< for TCP: the store's number at its port
+  std::function<bool()> may_come{};        ///< returns false if rank 0 is not there any more: join() ends with PeerLost
+  std::shared_ptr<SearchNotice> notice{};  ///< null: join() makes one without a hint
 };
+
+/// The text that a rank adds to its findings when it looks for rank 0 in vain.
+struct SearchHint {
+  std::string where;  ///< the variables that say where rank 0 is; may be empty
+  std::string cure;
+};
+/// The end of a warning that tells how long the wait goes on.
+std::string until_timeout(const Config& config);
+/// A wait that may take so long is told of after SearchNotice::kAfter. The error of a shorter one comes soon enough.
+bool is_told_of(const Config& config);
+/// Logs one warning after a while of looking for rank 0. The hint may change until then.
+std::shared_ptr<SearchNotice> search_notice(int rank, std::shared_ptr<const SearchHint> hint, const Config& config);
 
 /// Counts the calls of exchange_from_environment, from 0. All ranks get equal numbers.
 int next_world();
@@ -42,7 +55,8 @@ SocketAddress user_socket(const std::string& what);
 /// Thread: any.
 class HostedStore {
  public:
-  HostedStore(int ranks, Bytes secret, const Config& config);
+  /// `hint`: what a rank that does not come may lack; for the warning that ranks are missing. May be empty.
+  HostedStore(int ranks, Bytes secret, const Config& config, std::string hint = {});
   /// Serves processes of this user at a UNIX socket.
   void listen(Listener unix_socket) { thread_.listen(std::move(unix_socket)); }
   /// Serves processes of other hosts at this process's port. `store` is the number of this store; stores of one port

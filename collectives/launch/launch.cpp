@@ -13,6 +13,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/tls_context.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 
@@ -62,7 +63,9 @@ LaunchVariables read_beside_pmi(const Lookup& lookup, int descriptor) {
 
 }  // namespace
 
-Launch exchange_from_environment(const Config& config) {
+namespace {
+
+Launch find_other_ranks(const Config& config) {
   LaunchVariables v = read_launch_variables(process_environment());
   // What is wrong with a file is told before anybody waits for this rank.
   if (!config.secret_file.empty()) static_cast<void>(secret_from_file(config.secret_file));
@@ -83,6 +86,16 @@ Launch exchange_from_environment(const Config& config) {
     if (v.kind == LaunchKind::Variables || !may_be_alone) throw;
     const std::string promise = v.promise.empty() ? "" : fmt::format(" ({})", v.promise);
     throw Error(e.code(), fmt::format("{}{}; SINEW_ALONE=1 makes a world of one", e.what(), promise), e.rank());
+  }
+}
+
+}  // namespace
+
+Launch exchange_from_environment(const Config& config) {
+  try {
+    return find_other_ranks(config);
+  } catch (const Error& e) {
+    throw Error(e.code(), fmt::format("{} (this host: {})", e.what(), host_name()), e.rank());
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <sinew/collectives/launch/bootstrap.hpp>
 #include <sinew/collectives/launch/master.hpp>
+#include <sinew/collectives/launch/master_host.hpp>
 #include <sinew/collectives/launch/munged_secret.hpp>
 #include <sinew/collectives/launch/pmi1.hpp>
 #include <sinew/collectives/launch/pmix.hpp>
@@ -17,52 +18,6 @@
 
 namespace sinew {
 namespace {
-
-/// Other programs may listen at MASTER_PORT: torch's own store, or another job. Rank 0 listens at the first free one of
-/// so many ports, and the other ranks look at all of them.
-constexpr int kMasterPorts = 4;
-constexpr int kLastMasterPort = 65535;
-
-/// The ports at which rank 0 may listen. An agent of torchrun holds MASTER_PORT itself.
-std::pair<int, int> master_ports(const LaunchVariables& v) {
-  const int first = v.master_port + (v.port_taken ? 1 : 0);
-  return {first, std::min(first + kMasterPorts - 1, kLastMasterPort)};
-}
-
-/// The host that the variables name for rank 0.
-struct MasterHost {
-  std::vector<SocketAddress> addresses;  ///< with each of the ports, the first port first
-  bool is_here = false;                  ///< one of the addresses is this machine's
-};
-
-/// Errors: Error{Unavailable} with the variable that names the host.
-MasterHost find_master(const LaunchVariables& v) {
-  const auto [first, last] = master_ports(v);
-  MasterHost master;
-  try {
-    for (const SocketAddress& a : SocketAddress::resolve(v.master_host, static_cast<std::uint16_t>(first))) {
-      master.is_here = master.is_here || a.is_own();
-      master.addresses.push_back(a);
-    }
-  } catch (const Error& e) {
-    throw Error(e.code(), fmt::format("{}: {}", v.master_said, e.what()));
-  }
-  const auto hosts = static_cast<std::ptrdiff_t>(master.addresses.size());
-  for (int port = first + 1; port <= last; ++port) {
-    for (std::ptrdiff_t h = 0; h < hosts; ++h) {
-      master.addresses.push_back(
-          master.addresses[static_cast<std::size_t>(h)].with_port(static_cast<std::uint16_t>(port)));
-    }
-  }
-  return master;
-}
-
-/// True for names and addresses that mean the rank's own host. If all ranks can reach rank 0 there, they are on one
-/// host.
-bool names_loopback(const std::string& host) {
-  return host == "localhost" || host == "ip6-localhost" || host == "localhost.localdomain" ||
-         host.ends_with(".localhost") || host.starts_with("127.") || host == "::1";
-}
 
 /// The variables say that all ranks are on one host. LOCAL_WORLD_SIZE alone does not contradict a MASTER_ADDR of
 /// loopback: each agent of torchrun counts its own ranks only. With a secret such ranks meet over TCP, since the
@@ -150,13 +105,14 @@ Served serve_hosts(const SocketAddress& place, const std::string& name, const La
 }
 
 /// The secret that rank 0 offers on another host. Later Worlds of this process use the same one.
-Bytes munged_secret(const MasterHost& master, const Munge& munge, const std::string& name, const Config& config) {
+Bytes munged_secret(const MasterHost& master, const Munge& munge, const std::string& name, const Config& config,
+                    const std::shared_ptr<SearchNotice>& notice) {
   static std::map<std::string, Bytes> by_name;
   {
     const ProcessLock lock(OfProcess::HostedStores);
     if (const auto known = by_name.find(name); known != by_name.end()) return known->second;
   }
-  Bytes secret = ask_for_secret(master.addresses, munge, name, config);
+  Bytes secret = ask_for_secret(master.addresses, munge, name, config, notice);
   const ProcessLock lock(OfProcess::HostedStores);
   return by_name[name] = std::move(secret);
 }
@@ -181,16 +137,33 @@ std::optional<Launch> launch_through_protocol(const LaunchVariables& v, int worl
 /// The connection of a rank to rank 0's store, before it is made.
 struct Way {
   Bootstrap bootstrap;
+  std::shared_ptr<SearchHint> hint = std::make_shared<SearchHint>();
   std::shared_ptr<HostedStore> hosted;  ///< of rank 0
   std::shared_ptr<SecretOffer> offer;   ///< of rank 0; ends when all ranks have come
   bool is_over_tcp = false;
   bool is_assumed_on_one_host = false;
 };
 
+std::string hosts_are_unknown(const std::string& master_said) {
+  return fmt::format(
+      "nothing says how many hosts there are, and {} is an address of this one, so ranks were expected here alone: "
+      "ranks of several hosts need SINEW_SECRET_FILE",
+      master_said);
+}
+
+std::string one_host_because(const Way& way, const LaunchVariables& v) {
+  if (way.is_assumed_on_one_host) return hosts_are_unknown(v.master_said);
+  return fmt::format("{} means that all ranks are on one host; for several hosts give {}",
+                     v.spread.empty() ? v.master_said : v.spread,
+                     v.spread.empty() ? "rank 0's address" : "each rank the number of ranks on its own host");
+}
+
 void stay_on_host(Way& way, const SocketAddress& place, const LaunchVariables& v, const Config& config) {
   Bootstrap& b = way.bootstrap;
+  const std::string because = one_host_because(way, v);
+  *way.hint = {.where = fmt::format("{} of this host", place.text()), .cure = because};
   if (v.rank == 0) {
-    way.hosted = std::make_shared<HostedStore>(v.ranks, b.secret.empty() ? random_secret() : b.secret, config);
+    way.hosted = std::make_shared<HostedStore>(v.ranks, b.secret.empty() ? random_secret() : b.secret, config, because);
     way.hosted->listen(take_place(place, v));
   }
   b.addresses = {place};
@@ -202,6 +175,11 @@ void go_over_tcp(Way& way, const MasterHost& master, const std::string& name, co
   Bootstrap& b = way.bootstrap;
   const SocketAddress place = user_socket(name);
   b.store = store_number(name);
+  if (master.is_here) {
+    way.hint->cure =
+        fmt::format("{} means {} here: if rank 0 is on another host, give its address, or correct /etc/hosts",
+                    v.master_said, master.addresses.front().host_text());
+  }
   if (v.rank == 0) {
     Served served = serve_hosts(place, name, v, b.secret, munge, config);
     way.hosted = std::move(served.store);
@@ -212,7 +190,7 @@ void go_over_tcp(Way& way, const MasterHost& master, const std::string& name, co
   if (master.is_here) b.addresses = {place};
   if (master.is_here && munge) return;  // the server at the UNIX socket says the secret
   way.is_over_tcp = true;
-  if (munge) b.secret = munged_secret(master, *munge, name, config);
+  if (munge) b.secret = munged_secret(master, *munge, name, config, b.notice);
   b.addresses.insert(b.addresses.end(), master.addresses.begin(), master.addresses.end());
 }
 
@@ -241,12 +219,7 @@ Exchange doubting(Exchange exchange, const std::string& master_said) {
       return gather(mine);
     } catch (const Error& e) {
       if (e.code() != Code::Timeout) throw;
-      throw Error(
-          e.code(),
-          fmt::format("{}; nothing says how many hosts there are, and {} is an address of this one, so ranks were "
-                      "expected here alone: ranks of several hosts need SINEW_SECRET_FILE",
-                      e.what(), master_said),
-          e.rank());
+      throw Error(e.code(), fmt::format("{}; {}", e.what(), hosts_are_unknown(master_said)), e.rank());
     }
   };
   return exchange;
@@ -285,7 +258,15 @@ std::optional<Launch> find_way(Way& way, const std::string& name, const LaunchVa
   if (!has_secret) {
     if (auto launch = launch_through_protocol(v, world, config)) return launch;
   }
-  const MasterHost master = find_master(v);
+  const auto [first, last] = master_ports(v);
+  *way.hint = {
+      .where = fmt::format("the ports {} to {} of {}", first, last, v.master_said),
+      .cure =
+          "is rank 0 running there, does a firewall let this host connect to these ports, and does no other job have "
+          "this MASTER_PORT?"};
+  // Rank 0 with a secret listens everywhere, and needs no name of its own host.
+  const MasterHost master =
+      v.rank == 0 && has_secret ? MasterHost{} : find_master(v, Deadline::after(config.timeout), *way.bootstrap.notice);
   if (has_secret) {
     go_over_tcp(way, master, name, v, nullptr, config);
     return std::nullopt;
@@ -311,6 +292,7 @@ SocketAddress bootstrap_address(std::uint16_t master_port, const std::string& jo
 Launch launch_from_master(const LaunchVariables& v, int world, const Config& config) {
   const std::string name = bootstrap_name(v.master_port, v.job);
   Way way{.bootstrap = {v.rank, v.ranks, {}, {}, fmt::format("world {}", world)}};
+  way.bootstrap.notice = search_notice(v.rank, way.hint, config);
   Joined joined;
   try {
     if (launcher_serves(user_socket(name), v, config.timeout)) {

@@ -137,10 +137,12 @@ void SecretOffer::end() {
 }
 
 Bytes ask_for_secret(const std::vector<SocketAddress>& addresses, const Munge& munge, const std::string& job,
-                     const Config& config) {
-  ServerSearch search(
-      {.addresses = addresses, .keys = {public_key(job), TlsContext::open(config.tls)}, .claim = claim_of(job)},
-      Deadline::after(config.timeout));
+                     const Config& config, std::shared_ptr<SearchNotice> notice) {
+  ServerSearch search({.addresses = addresses,
+                       .keys = {public_key(job), TlsContext::open(config.tls)},
+                       .claim = claim_of(job),
+                       .notice = std::move(notice)},
+                      Deadline::after(config.timeout));
   for (;;) {
     auto [socket, at] = search.next();
     try {

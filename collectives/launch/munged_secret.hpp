@@ -9,6 +9,7 @@
 #include <sinew/core/config.hpp>
 #include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/server_search.hpp>
 
 namespace sinew {
 
@@ -34,6 +35,6 @@ class SINEW_API SecretOffer {
 /// Asks at rank 0's addresses for the secret of the job with this name.
 /// Errors: those of ServerSearch.
 SINEW_API Bytes ask_for_secret(const std::vector<SocketAddress>& addresses, const Munge& munge, const std::string& job,
-                               const Config& config);
+                               const Config& config, std::shared_ptr<SearchNotice> notice = {});
 
 }  // namespace sinew

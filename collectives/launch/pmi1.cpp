@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 #include <fmt/format.h>
@@ -14,7 +15,9 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/net/secret.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 namespace {
@@ -84,6 +87,12 @@ ssize_t look_at_line(int descriptor) {
 /// between has closed the descriptors that it did not know.
 bool is_line(int descriptor) { return look_at_line(descriptor) > 0 || errno == EAGAIN || errno == EWOULDBLOCK; }
 
+/// The first rank of a host tells for all of them what they wait for.
+bool speaks_for_host(const LaunchVariables& v) {
+  return (v.local_rank >= 0 ? v.local_rank : variable_number(process_environment(), "SLURM_LOCALID", 0).value_or(0)) ==
+         0;
+}
+
 std::string key_of(int world, std::size_t part) { return fmt::format("sinew-{}-{}", world, part); }
 
 void put_record(Pmi1Client& pmi, int world, const BootstrapRecord& record, Deadline deadline) {
@@ -141,7 +150,15 @@ std::optional<Launch> launch_from_pmi1(const LaunchVariables& told, int world, c
     if (several_hosts) put_record(pmi, world, hosting.record, deadline);
   }
   if (several_hosts) {
-    pmi.barrier(deadline);
+    const std::function<void()> late = [&v, &config] {
+      log::warning(
+          "rank {} of {} on {} has waited for {} s for the other ranks, and the launcher does not say which of them "
+          "have not come; see what they have printed, and on which hosts no rank says this; they are awaited {}",
+          v.rank, v.ranks, host_name(), std::chrono::duration<double>(SearchNotice::kAfter).count(),
+          until_timeout(config));
+    };
+    pmi.barrier(deadline, SearchNotice::kAfter,
+                is_told_of(config) && speaks_for_host(v) ? late : std::function<void()>());
     if (v.rank != 0) follow(get_record(pmi, world, deadline), bootstrap);
     if (public_record) bootstrap.secret = secret_from_file(config.secret_file);
   }

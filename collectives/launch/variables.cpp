@@ -43,7 +43,8 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
   if (v.local_ranks > 0) {
     require_below(rank_name, v.local_rank, ranks_name, v.local_ranks);
     if (v.ranks > 0 && v.local_ranks > v.ranks) {
-      reject_variable(fmt::format("{}={} exceeds the {} ranks of the job", ranks_name, v.local_ranks, v.ranks));
+      reject_variable(fmt::format("{}={} exceeds the {} ranks of the job: expected the number of ranks on this host",
+                                  ranks_name, v.local_ranks, v.ranks));
     }
   }
   if (v.local_rank > v.rank)

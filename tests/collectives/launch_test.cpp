@@ -359,10 +359,12 @@ TEST(Launch, HalfSetVariables_AreNamed) {
 }
 
 TEST(Launch, UnknownHostName_IsNamed) {
-  const auto outcomes = probe_each({master(1, 2, some_port(), {"MASTER_ADDR=no-such-host.invalid"})});
+  const auto outcomes =
+      probe_each({master(1, 2, some_port(), {"MASTER_ADDR=no-such-host.invalid", "SINEW_TIMEOUT=300ms"})});
   EXPECT_EQ(outcomes[0].exit_code, kProbeError);
   EXPECT_THAT(outcomes[0].out,
-              HasSubstr("MASTER_ADDR=no-such-host.invalid: host name 'no-such-host.invalid' cannot be looked up"));
+              AllOf(HasSubstr("MASTER_ADDR=no-such-host.invalid: host name 'no-such-host.invalid' cannot be looked up"),
+                    HasSubstr(", tried for "), HasSubstr(host_name())));
 }
 
 }  // namespace

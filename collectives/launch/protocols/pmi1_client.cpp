@@ -2,10 +2,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -88,7 +90,12 @@ std::string Pmi1Client::get(const std::string& key, Deadline deadline) {
   return answer["value"];
 }
 
-void Pmi1Client::barrier(Deadline deadline) { ask("cmd=barrier_in", "barrier_out", deadline); }
+void Pmi1Client::barrier(Deadline deadline, Duration patience, std::function<void()> late) {
+  late_ = std::move(late);
+  late_at_ = Clock::now() + patience;
+  ask("cmd=barrier_in", "barrier_out", deadline);
+  late_ = nullptr;
+}
 
 void Pmi1Client::finalize(Deadline deadline) { ask("cmd=finalize", "finalize_ack", deadline); }
 
@@ -133,8 +140,10 @@ int Pmi1Client::read_setting(const char* name, Deadline deadline) {
 void Pmi1Client::wait_until_ready(short events, Deadline deadline) {
   for (;;) {
     pollfd wait{descriptor_, events, 0};
-    const int ready = ::poll(&wait, 1, deadline.left_ms(60000));
+    const Deadline look = late_ ? Deadline(std::min(deadline.at(), late_at_)) : deadline;
+    const int ready = ::poll(&wait, 1, look.left_ms(60000));
     if (ready > 0) return;
+    if (late_ && Clock::now() >= late_at_) std::exchange(late_, nullptr)();
     if (ready == 0 && deadline.passed()) {
       throw Error(Code::Timeout, fmt::format("{}: no answer from the launcher before the deadline: ranks did not "
                                              "come, PMI does not say which",

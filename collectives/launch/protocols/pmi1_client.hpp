@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -33,8 +34,8 @@ class Pmi1Client {
   void put(const std::string& key, const std::string& value, Deadline deadline);
   /// What was put before the last barrier.
   std::string get(const std::string& key, Deadline deadline);
-  /// Of all ranks of the job.
-  void barrier(Deadline deadline);
+  /// Of all ranks of the job. `late` is called once, if the barrier is not over after `patience`.
+  void barrier(Deadline deadline, Duration patience, std::function<void()> late);
   void finalize(Deadline deadline);
 
  private:
@@ -55,6 +56,8 @@ class Pmi1Client {
   int ranks_ = -1;
   std::string key_space_;
   std::size_t longest_value_ = 0;
+  std::function<void()> late_;  ///< called at `late_at_` if an answer is still awaited; null: nobody is told
+  Clock::time_point late_at_{};
 };
 
 }  // namespace sinew
