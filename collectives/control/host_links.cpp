@@ -239,8 +239,11 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
   }
   if (without > kGiveUpHost && !host.told) {
     host.told = true;
-    log::warning("no control connection to host {}: failures there will not be known here; {}", host.name,
-                 host.trouble);
+    log::warning(
+        "no control connection from host {} to host {}: failures there will not be known here; {}; does a firewall or "
+        "a "
+        "route stop connections between these hosts?",
+        self_.host_name, host.name, host.trouble.empty() ? "no answer yet" : host.trouble);
   }
   const bool mine =
       left_ || silent || !host.worked.empty() || own_first_ < host.ranks[0]->rank || without > kOtherSideBegins;

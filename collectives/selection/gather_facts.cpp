@@ -9,6 +9,7 @@
 #include <sinew/collectives/selection/gather_facts.hpp>
 #include <sinew/core/base/version.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/topology/format/json/cbor.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
@@ -29,17 +30,12 @@ Bytes from_binary(const Json& value) {
 }
 
 Json hello_of(const LocalFacts& mine, const Config& config) {
-  Json hello = {{"version", std::string(version())},
-                {"host", mine.host_id},
-                {"process", mine.process_id},
-                {"cores", mine.usable_cores},
-                {"device", mine.device},
-                {"no_device", mine.no_device},
-                {"nic", mine.nic},
-                {"measures", mine.measures},
-                {"measures_again", mine.measures_again},
-                {"tls", config.tls.wanted ? 1 : 0},
-                {"rules", config.tune}};
+  Json hello = {{"version", std::string(version())}, {"host", mine.host_id},
+                {"host_name", host_name()},          {"process", mine.process_id},
+                {"cores", mine.usable_cores},        {"device", mine.device},
+                {"no_device", mine.no_device},       {"nic", mine.nic},
+                {"measures", mine.measures},         {"measures_again", mine.measures_again},
+                {"tls", config.tls.wanted ? 1 : 0},  {"rules", config.tune}};
   if (mine.device >= 0) hello["links"] = binary(to_bytes(mine.links));
   hello["transports"] = Json::array();
   for (const OpenedTransport& t : mine.transports) {
@@ -54,6 +50,10 @@ Json hello_of(const LocalFacts& mine, const Config& config) {
   return hello;
 }
 
+std::string name_rank(const std::vector<Json>& hellos, int rank) {
+  return fmt::format("rank {} on {}", rank, hellos[static_cast<std::size_t>(rank)].at("host_name").get<std::string>());
+}
+
 /// Numbers values in the order of their first appearance.
 std::vector<int> number_by_first(const std::vector<std::string>& values) {
   std::vector<int> numbers;
@@ -65,9 +65,9 @@ std::vector<int> number_by_first(const std::vector<std::string>& values) {
 void require_equal(const std::vector<Json>& hellos, const char* key, const char* what, const char* cure) {
   for (std::size_t r = 1; r < hellos.size(); ++r) {
     if (hellos[r].at(key) == hellos[0].at(key)) continue;
-    throw Error(Code::InvalidArgument,
-                fmt::format("{} differ: rank 0 has {}, rank {} has {}: {}", what, json_text(hellos[0].at(key)), r,
-                            json_text(hellos[r].at(key)), cure));
+    throw Error(Code::InvalidArgument, fmt::format("{} differ: {} has {}, {} has {}: {}", what, name_rank(hellos, 0),
+                                                   json_text(hellos[0].at(key)), name_rank(hellos, static_cast<int>(r)),
+                                                   json_text(hellos[r].at(key)), cure));
   }
 }
 
@@ -121,7 +121,8 @@ bool is_everywhere(const Facts& facts, const Facts::Absence& absence) {
   return std::ranges::count_if(facts.absences, says_it) == std::ssize(facts.ranks);
 }
 
-Json probe_links(const Exchange& exchange, const LocalFacts& mine, const GatheredFacts& gathered) {
+Json probe_links(const Exchange& exchange, const LocalFacts& mine, const GatheredFacts& gathered,
+                 const std::vector<Json>& hellos) {
   Json reports = Json::array();
   const Facts& facts = gathered.facts;
   for (const auto& [where, pair] : probing_pairs(facts)) {
@@ -134,7 +135,7 @@ Json probe_links(const Exchange& exchange, const LocalFacts& mine, const Gathere
       if (const Facts::Absence* absence = absent_on(facts, where, name)) {
         reach.reason = is_everywhere(facts, *absence)
                            ? absence->reason
-                           : fmt::format("rank {} does not have it: {}", absence->rank, absence->reason);
+                           : fmt::format("{} does not have it: {}", name_rank(hellos, absence->rank), absence->reason);
       } else if (opened == mine.transports.end() || opened->rail == nullptr || peer.empty()) {
         reach.reason = "it carries no messages";
       } else {
@@ -168,7 +169,7 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
     for (std::size_t r = 0; r < hellos.size(); ++r) {
       const Json& rows = hellos[r].at("transports");
       const bool here = std::ranges::any_of(rows, [&](const Json& t) { return t.at("name") == name; });
-      if (!here) facts.absences.push_back({name, static_cast<int>(r), "left out there"});
+      if (!here) facts.absences.push_back({name, static_cast<int>(r), "left out by SINEW_TRANSPORTS or the caller"});
     }
   }
   const std::vector<int> host_numbers = number_by_first(hosts);
@@ -200,15 +201,33 @@ void read_hellos(const std::vector<Json>& hellos, GatheredFacts& gathered) {
   }
 }
 
+/// Lists the transports of links without a way by their reasons. It leaves out transports that no rank has where others
+/// say more.
+std::string why_no_way(const Facts& facts, const LinkClass& where, const std::vector<Facts::Link>& links) {
+  std::map<std::string, std::string> transports_of;
+  std::map<std::string, std::string> of_nobody;
+  for (const Facts::Link& l : links) {
+    const Facts::Absence* absence = absent_on(facts, where, l.transport);
+    std::string& names =
+        (absence != nullptr && is_everywhere(facts, *absence) ? of_nobody : transports_of)[l.reach.reason];
+    names += (names.empty() ? "" : ", ") + l.transport;
+  }
+  std::string text;
+  for (const auto& [reason, names] : transports_of.empty() ? of_nobody : transports_of)
+    text += fmt::format("; {}: {}", names, reason);
+  return text;
+}
+
 /// The facts are the same on all ranks, so all of them refuse.
-void require_ways(const Facts& facts) {
+void require_ways(const Facts& facts, const std::vector<Json>& hellos) {
   for (const auto& [where, pair] : probing_pairs(facts)) {
     const auto& links = facts.links.at(where);
     if (std::ranges::any_of(links, [](const Facts::Link& l) { return l.reach.ok; })) continue;
-    std::string text =
-        fmt::format("no transport carries messages between rank {} and rank {}", pair.first, pair.second);
-    for (const Facts::Link& l : links) text += fmt::format("; {}: {}", l.transport, l.reach.reason);
-    throw Error(Code::Unavailable, text + "; expected at least one, such as shm on a host and tcp between hosts");
+    throw Error(
+        Code::Unavailable,
+        fmt::format("no transport carries messages between {} and {}{}; expected at least one, such as shm on a "
+                    "host and tcp between hosts",
+                    name_rank(hellos, pair.first), name_rank(hellos, pair.second), why_no_way(facts, where, links)));
   }
 }
 
@@ -225,7 +244,7 @@ GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, con
   for (const std::string& rule : config.tune) gathered.facts.rules.push_back(Rule::parse(rule));
   read_hellos(hellos, gathered);
 
-  std::vector<Bytes> reports = exchange.all_gather(to_cbor(probe_links(exchange, mine, gathered)));
+  std::vector<Bytes> reports = exchange.all_gather(to_cbor(probe_links(exchange, mine, gathered, hellos)));
   std::size_t hash = 0;
   for (const Bytes& b : reports) {
     for (const Json& row : from_cbor(b)) {
@@ -240,7 +259,7 @@ GatheredFacts gather_facts(const Exchange& exchange, const LocalFacts& mine, con
       throw Error(Code::InvalidArgument, fmt::format("the tables of facts differ between rank 0 and rank {}", r));
     }
   }
-  require_ways(gathered.facts);
+  require_ways(gathered.facts, hellos);
   return gathered;
 }
 

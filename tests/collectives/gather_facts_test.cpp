@@ -13,6 +13,7 @@
 #include <sinew/collectives/selection/gather_facts.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/transports/inproc/inproc.hpp>
 
 namespace sinew {
@@ -103,9 +104,9 @@ TEST(GatherFacts, SayWhatDiffersAndWhatToDo_WhenRanksHaveOtherRules) {
     gather(0);
   }
   for (const std::string& text : said) {
-    EXPECT_EQ(text,
-              "user rules (SINEW_TUNE) differ: rank 0 has [], rank 1 has [\"all_reduce:0-1KiB:ring\"]: "
-              "set the variable alike for all ranks");
+    EXPECT_EQ(text, fmt::format("user rules (SINEW_TUNE) differ: rank 0 on {0} has [], rank 1 on {0} has "
+                                "[\"all_reduce:0-1KiB:ring\"]: set the variable alike for all ranks",
+                                host_name()));
   }
 }
 
