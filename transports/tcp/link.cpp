@@ -17,6 +17,8 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr int kRailRounds = 2;  // of connecting to a rail where no kernel answers
+/// For so long a peer is tried to which there has been no connection. A connection that breaks is made again for ever.
+constexpr auto kFirstPatience = std::chrono::seconds(20);
 /// A peer that leaves or dies ends all connections, but not at one moment.
 constexpr auto kGrace = std::chrono::milliseconds(200);
 constexpr auto kLastRail = std::chrono::seconds(1);
@@ -48,8 +50,12 @@ void Link::dial() {
 void Link::dial(Port& p) {
   const ChannelClaim channel{p.channel, p.epoch};
   const AuthClaim claim{kService, shared_.self.rank, peer_.rank, channel.encode(), peer_.instance};
-  const int rounds = has_rails() && p.data ? kRailRounds : Redial::kForever;
-  p.connecting.emplace(*shared_.thread, shared_.mailbox, paths_of(p), shared_.keys, claim, rounds,
+  std::vector<Path> paths = paths_of(p);
+  const auto first_rounds = std::max<std::ptrdiff_t>(kFirstPatience / (Dialer::kConnectWithin * std::ssize(paths)), 1);
+  const int rounds = has_rails() && p.data ? kRailRounds
+                     : p.where.empty()     ? static_cast<int>(first_rounds)
+                                           : Redial::kForever;
+  p.connecting.emplace(*shared_.thread, shared_.mailbox, std::move(paths), shared_.keys, claim, rounds,
                        Connecting::Events{[this, channel](Socket socket) { attach(channel, std::move(socket)); },
                                           [this, &p](const Status& why) { hopeless(p, why); }});
 }
@@ -244,7 +250,12 @@ void Link::prepare(Port& p) {
 }
 
 void Link::hopeless(Port& p, const Status& why) {
-  if (!has_rails() || !p.data) return lose(fmt::format("cannot be reached: {}", why.message()), why.code());
+  if (!has_rails() || !p.data)
+    return lose(
+        fmt::format("cannot be reached by rank {}: {}; does a firewall or a route stop connections between these "
+                    "hosts? sinew-info doctor tries all ways",
+                    shared_.self.rank, why.message()),
+        why.code());
   p.ended = true;
   p.why = why.message();
   p.due = Clock::now();
