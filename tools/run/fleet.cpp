@@ -57,7 +57,8 @@ Fleet::Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Con
       store_(loop_, {.secret = secret_,
                      .ranks = options.elastic ? 0 : options.ranks,
                      .host = StoreHost::Launcher,
-                     .elastic = options.elastic}),
+                     .elastic = options.elastic,
+                     .notice = [this](const std::string& missing) { events_.warned("the ranks wait: " + missing); }}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 
@@ -69,6 +70,7 @@ void Fleet::start() {
     port_.emplace(loop_, listen_everywhere(0, config_.ports), TlsContext::open(config_.tls));
     serves_store_ = port_->serve({.service = kStoreService}, secret_,
                                  [this](const AuthClaim&, Socket client) { store_.take(std::move(client)); });
+    store_.ask_for_refused([this] { return port_->refused(); });
     store_addresses_ = format_addresses(reachable_addresses(config_.interface, port_->number()));
   }
   // A rank is in a process group of its own: reading the terminal would stop it.
@@ -165,10 +167,7 @@ std::string Fleet::master_address() const {
   if (!options_.shares.front().host.empty()) return options_.shares.front().host;
   if (options_.shares.size() == 1) return "127.0.0.1";
   const auto own = reachable_addresses(config_.interface, 0);
-  if (own.empty()) return "127.0.0.1";
-  const std::string text = own.front().text();
-  const std::string host = text.substr(0, text.rfind(':'));
-  return host.starts_with('[') ? host.substr(1, host.size() - 2) : host;
+  return own.empty() ? "127.0.0.1" : own.front().host_text();
 }
 
 int Fleet::running() const noexcept {

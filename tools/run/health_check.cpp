@@ -93,12 +93,10 @@ HealthCheck::Faults HealthCheck::examine(const Options& job) {
     if (!ending.ok() && !std::exchange(any, true)) first_failed = rank;
   };
   events.warned = [](const std::string&) {};  // there are no log files
-  events.broken = [&](const std::string& host, const std::string& why, const std::vector<int>& ranks) {
+  events.broken = [&](const std::string& /*host*/, const std::string& why, const std::vector<int>& ranks) {
     if (killed) return;
     if (lost.empty()) end = Deadline(std::min(Clock::now() + kFurtherLosses, deadline_->at()));
-    lost.emplace(place_of(options.shares, ranks.front()),
-                 fmt::format("{}; cure: make `SINEW_RSH {} true`, by default `ssh {} true`, work without a password",
-                             why, host, host));
+    lost.emplace(place_of(options.shares, ranks.front()), why);
   };
   Fleet fleet(loop, options, {}, config_, std::move(events));
   const EventLoop::Watch signals_come = loop.watch(signals_.descriptor(), {.read = true}, [&] {
@@ -122,9 +120,9 @@ HealthCheck::Faults HealthCheck::examine(const Options& job) {
                             std::chrono::duration<double>(patience(job.places.size())).count()));
   }
   if (report.empty()) {
-    throw Error(Code::Unavailable,
-                fmt::format("--check: the hosts cannot be examined: host {}: {}",
-                            name_of(options.shares[place_of(options.shares, first_failed)]), errors[first_failed].text()));
+    throw Error(Code::Unavailable, fmt::format("--check: the hosts cannot be examined: host {}: {}",
+                                               name_of(options.shares[place_of(options.shares, first_failed)]),
+                                               errors[first_failed].text()));
   }
   return judge(job.places, read_verdicts(report));
 }

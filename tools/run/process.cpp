@@ -19,6 +19,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 extern char** environ;
 
@@ -169,7 +170,8 @@ Process start_process(const ProcessOptions& options) {
   } while (got < 0 && errno == EINTR);
   if (got == sizeof reason) {
     ::waitpid(pid, nullptr, 0);
-    throw Error(Code::InvalidArgument, fmt::format("{}: {}", options.command.front(), std::strerror(reason)));
+    throw Error(Code::InvalidArgument, fmt::format("{}: {}; expected a program that can be run on {}",
+                                                   options.command.front(), std::strerror(reason), host_name()));
   }
   make_non_blocking(output.read.get());
   if (options.pipe_errors) make_non_blocking(errors.read.get());

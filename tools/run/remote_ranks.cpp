@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -19,6 +20,9 @@
 
 namespace sinew::run {
 namespace {
+
+/// A remote shell may be slow. Whoever waits for a job that does not start should know the reason within 30 s.
+constexpr Duration kTellAfter = std::chrono::seconds(20);
 
 /// A word that any POSIX shell takes for itself.
 std::string quoted(const std::string& word) {
@@ -52,6 +56,8 @@ std::vector<std::string> agent_by_srun(const std::string& node) {
 RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::string> command, std::string host,
                          const AgentTask& task, Duration patience)
     : loop_(loop), events_(std::move(events)), host_(std::move(host)), timer_(loop) {
+  cure_ = fmt::format("cure: make `{} {} true` work without a password, and have sinew on that host at the same path",
+                      command.front(), host_);
   ProcessOptions options;
   options.command = std::move(command);
   options.pipe_input = true;
@@ -64,10 +70,20 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::st
   ::fcntl(agent_.input.get(), F_SETPIPE_SZ, kMostPipeBytes);
   tell({reinterpret_cast<const char*>(message.data()), message.size()});
   watch_ = loop_.watch(agent_.output.get(), {.read = true}, [this] { drain(); });
-  timer_.start(patience, [this, patience] {
+  const auto give_up = [this, patience] {
     if (reader_.greeted()) return;
-    cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start",
-                    std::chrono::duration<double>(patience).count()));
+    cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start; {}",
+                    std::chrono::duration<double>(patience).count(), cure_));
+  };
+  timer_.start(std::min<Duration>(patience, kTellAfter), [this, patience, give_up] {
+    if (patience <= kTellAfter) return give_up();
+    if (reader_.greeted()) return;
+    events_.warned(fmt::format(
+        "host {}: no answer for {} s from the sinew-run that the remote shell should start; {}. It is awaited "
+        "until SINEW_TIMEOUT ({} s) is over",
+        host_, std::chrono::duration<double>(kTellAfter).count(), cure_,
+        std::chrono::duration<double>(patience).count()));
+    timer_.start(patience - kTellAfter, give_up);
   });
 }
 
@@ -109,7 +125,10 @@ void RemoteRanks::signal(int number) {
     case SIGHUP:
     case SIGQUIT:
     case SIGSTOP:
-    case SIGCONT: ::kill(-agent_.pid, number); return;
+    case SIGCONT:
+      is_signalled_ = true;
+      ::kill(-agent_.pid, number);
+      return;
     default: tell(order);  // for the ranks, once they are there
   }
 }
@@ -189,7 +208,8 @@ void RemoteRanks::reap() {
     }
     close_output();
   }
-  lose(fmt::format("the connection to its sinew-run {}", Ending::from_wait_status(status).text()));
+  lose(fmt::format("the connection to its sinew-run {}{}", Ending::from_wait_status(status).text(),
+                   reader_.greeted() || is_signalled_ ? "" : "; " + cure_));
 }
 
 void RemoteRanks::lose(const std::string& why) {

@@ -58,6 +58,8 @@ class RemoteRanks final : public Ranks {
   EventLoop& loop_;
   RankEvents events_;
   std::string host_;
+  bool is_signalled_ = false;  ///< the remote shell has got a signal from here before it started a sinew-run
+  std::string cure_;           ///< of a remote shell that starts no sinew-run
   Process agent_;
   EventLoop::Watch watch_;  // of the agent's output
   FrameReader reader_;
