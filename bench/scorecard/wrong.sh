@@ -30,3 +30,10 @@ lines=$(jq -s length "$scratch/all")
 wrong=$(jq -s 'map(.wrong) | add' "$scratch/all")
 row wrong_results "elements that differ from the exact result, $lines measurements on 1 to 16 ranks" 0 "$wrong" \
   "$(jq -n "$wrong == 0 and $lines > 0")"
+
+# Jobs that were started wrong on three hosts.
+tests/hosts/wrong_starts.sh all "$bin" >"$scratch/starts" 2>&1 || cat "$scratch/starts" >&2
+cases=$(tests/hosts/wrong_starts.sh list "$bin" | wc -l)
+right=$(grep -c ': as expected$' "$scratch/starts" || true)
+row wrong_starts "jobs started wrong on 3 hosts (docs/places/wrong_starts.md) whose processes say within 30 s what is wrong: one error or warning each, with the host and the cure; or whose sums are right, where nothing hinders them" \
+  "all of at least 20" "$right of $cases" "$(jq -n "$right == $cases and $cases >= 20")"
