@@ -1,9 +1,9 @@
 """ray_job.py actors|train|model|program FOLDER PROGRAM: checked sums of 4 ranks on two nodes of a running Ray.
 
 actors: four actors get the variables of a job by hand, and use PyTorch's backend sinew. train: Ray Train makes the
-process group. model: Ray Train, too; its workers train the model of small_model.py. program: the workers of Ray Train,
-whose process group is Gloo's, start PROGRAM, which is roll_call. Prints the line that roll_call or small_model prints.
-FOLDER is seen by all nodes, and has a file with a secret.
+process group. model: the workers of Ray Train train the model of small_model.py. program: they start PROGRAM, which is
+roll_call. Their process group is then Gloo's. Prints the line that roll_call or small_model prints. FOLDER is seen by
+all nodes, and has a file with a secret.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""small_model.py: trains a small model with DistributedDataParallel over PyTorch's backend sinew, as torchrun starts it.
+"""small_model.py: trains a small model with DistributedDataParallel over PyTorch's backend sinew.
 
 Each rank takes every ranks-th row of each batch. Rank 0 trains the same model again by itself, on the whole batches,
 and prints whether the losses are equal: they differ by rounding only, in float64.
