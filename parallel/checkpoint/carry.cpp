@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,15 +27,6 @@ constexpr const char* kCarryLabel = "carry over";
 constexpr std::uint32_t kCarryTag = 0x43525259;
 constexpr std::size_t kCarryBytes = std::size_t{64} << 20;
 
-/// Steps that anybody holds, the newest first.
-std::set<std::int64_t, std::greater<>> steps_in(const std::vector<std::int64_t>& of_ranks) {
-  std::set<std::int64_t, std::greater<>> steps;
-  for (const std::int64_t step : of_ranks) {
-    if (step >= 0) steps.insert(step);
-  }
-  return steps;
-}
-
 /// The numbers of a HeldState, as ranks send them to each other. The scale of the loss is sent as its bits. A scale
 /// of 0 means that there is no scaler, and 0 samples mean that there is no sampler.
 constexpr std::size_t kHeldNumbers = 10;
@@ -59,46 +49,69 @@ CarriedState carried_from(std::span<const std::int64_t, kHeldNumbers> numbers) n
   return carried;
 }
 
-/// The state that all ranks hold.
+/// The states that all ranks hold. A rank with fewer states than others has empty ones, of step -1.
 struct AllHeld {
-  std::vector<std::int64_t> steps;
-  std::vector<CarriedState> states;  // by rank
-  std::vector<std::vector<PartDescription>> parts;
+  struct State {
+    CarriedState facts;
+    std::vector<PartDescription> parts;
+  };
+  std::vector<std::vector<State>> of_ranks;  // by rank
 
-  AllHeld(CallGroup all, const HeldState& held) {
-    const auto mine = held.step >= 0 ? held.parts : std::span<const CheckpointPart>{};
+  AllHeld(CallGroup all, std::span<const HeldState> held) : of_ranks(static_cast<std::size_t>(all->size())) {
     on_all_or_none(all, kCarryLabel, [&] {
-      for (const CheckpointPart& part : mine) require_valid(part);
+      for (const HeldState& state : held) {
+        for (const CheckpointPart& part : parts_of(state)) require_valid(part);
+      }
     });
-    std::vector<std::int64_t> numbers(kHeldNumbers * static_cast<std::size_t>(all->size()));
-    const HeldNumbers own = numbers_of(held);
-    all->all_gather(own, numbers, all.options(kCarryLabel)).get();
-    for (std::size_t i = 0; i < numbers.size(); i += kHeldNumbers) {
-      states.push_back(carried_from(std::span(numbers).subspan(i).first<kHeldNumbers>()));
-      steps.push_back(states.back().step);
-    }
-    parts = gather_parts(all, mine, kCarryLabel);
+    std::array<std::int64_t, 1> most{std::ssize(held)};
+    all->all_reduce(most, ReduceOp::Max, all.options(kCarryLabel)).get();
+    for (std::size_t i = 0; std::cmp_less(i, most[0]); ++i) gather(all, i < held.size() ? held[i] : HeldState{});
   }
 
-  /// The facts of the ranks whose state is of this step. All other ranks hold nothing.
+  static std::span<const CheckpointPart> parts_of(const HeldState& state) noexcept {
+    return state.step >= 0 ? state.parts : std::span<const CheckpointPart>{};
+  }
+
+  /// Steps that anybody holds, the newest first, each with its facts.
+  std::map<std::int64_t, CarriedState, std::greater<>> steps() const {
+    std::map<std::int64_t, CarriedState, std::greater<>> steps;
+    for (const std::vector<State>& states : of_ranks) {
+      for (const State& state : states) {
+        if (state.facts.step >= 0) steps.try_emplace(state.facts.step, state.facts);
+      }
+    }
+    return steps;
+  }
+
+  /// The parts that a rank holds of this step.
+  std::vector<PartDescription> parts_at(std::int64_t step, std::size_t rank) const {
+    std::vector<PartDescription> parts;
+    for (const State& state : of_ranks[rank]) {
+      if (state.facts.step == step) parts.insert(parts.end(), state.parts.begin(), state.parts.end());
+    }
+    return parts;
+  }
+
+  /// The facts of the ranks that hold state of this step. All other ranks hold nothing.
   std::vector<ReshardFacts> facts_at(std::int64_t step, const std::vector<std::vector<PartDescription>>& wanted,
                                      const std::vector<int>& hosts) const {
     std::vector<ReshardFacts> facts;
-    for (std::size_t r = 0; r < parts.size(); ++r)
-      facts.push_back({hosts[r], steps[r] == step ? parts[r] : std::vector<PartDescription>{}, wanted[r]});
+    for (std::size_t r = 0; r < of_ranks.size(); ++r) facts.push_back({hosts[r], parts_at(step, r), wanted[r]});
     return facts;
   }
 
   /// Returns whether the ranks that stay hold all elements, at this step, of every item of which any rank has a part.
   bool is_whole(std::int64_t step, const std::vector<bool>& stays) const {
     std::map<std::string_view, std::pair<const CheckpointItem*, std::vector<ElementRun>>> items;
-    for (std::size_t r = 0; r < parts.size(); ++r) {
-      for (const PartDescription& part : parts[r]) {
-        auto& [item, runs] = items[part.item.name];
-        item = &part.item;
-        if (!stays[r] || steps[r] != step) continue;
-        const std::vector<ElementRun> more = runs_of(part.item, part.extent);
-        runs.insert(runs.end(), more.begin(), more.end());
+    for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+      for (const State& state : of_ranks[r]) {
+        for (const PartDescription& part : state.parts) {
+          auto& [item, runs] = items[part.item.name];
+          item = &part.item;
+          if (!stays[r] || state.facts.step != step) continue;
+          const std::vector<ElementRun> more = runs_of(part.item, part.extent);
+          runs.insert(runs.end(), more.begin(), more.end());
+        }
       }
     }
     return std::ranges::all_of(items, [](auto& named) {
@@ -111,6 +124,18 @@ struct AllHeld {
       }
       return end >= item->elements();
     });
+  }
+
+ private:
+  /// One state of each rank.
+  void gather(CallGroup all, const HeldState& held) {
+    std::vector<std::int64_t> numbers(kHeldNumbers * of_ranks.size());
+    all->all_gather(numbers_of(held), numbers, all.options(kCarryLabel)).get();
+    std::vector<std::vector<PartDescription>> parts = gather_parts(all, parts_of(held), kCarryLabel);
+    for (std::size_t r = 0; r < of_ranks.size(); ++r) {
+      const auto of_rank = std::span(numbers).subspan(r * kHeldNumbers).first<kHeldNumbers>();
+      of_ranks[r].push_back({carried_from(of_rank), std::move(parts[r])});
+    }
   }
 };
 
@@ -133,18 +158,22 @@ void require_equal_dtypes(const std::vector<ReshardFacts>& facts) {
 
 }  // namespace
 
-std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std::span<const CheckpointPart> wanted) {
+std::optional<CarriedState> carry_over(CallGroup all, std::span<const HeldState> held,
+                                       std::span<const CheckpointPart> wanted) {
   on_all_or_none(all, kCarryLabel, [&] {
     for (const CheckpointPart& part : wanted) require_valid(part);
   });
   const AllHeld of_all(all, held);
   const std::vector<std::vector<PartDescription>> wanted_by_all = gather_parts(all, wanted, kCarryLabel);
   const std::vector<int> hosts = gather_hosts(all, kCarryLabel);
-  for (const std::int64_t step : steps_in(of_all.steps)) {
+  for (const auto& [step, facts_of_step] : of_all.steps()) {
     const std::vector<ReshardFacts> facts = of_all.facts_at(step, wanted_by_all, hosts);
     require_equal_dtypes(facts);
     if (!are_held(facts)) continue;
-    const auto mine = held.step == step ? held.parts : std::span<const CheckpointPart>{};
+    std::vector<CheckpointPart> mine;
+    for (const HeldState& state : held) {
+      if (state.step == step) mine.insert(mine.end(), state.parts.begin(), state.parts.end());
+    }
     ReshardPlan plan = plan_reshard(facts, kCarryBytes);
     std::optional<ReshardExecution> execution;
     on_all_or_none(all, kCarryLabel, [&] {  // a rank may have too little memory
@@ -152,16 +181,15 @@ std::optional<CarriedState> carry_over(CallGroup all, const HeldState& held, std
                         ReshardExecutionOptions{.keep_old = false, .tag = kCarryTag, .label = kCarryLabel});
     });
     execution->run();
-    const auto holder = std::ranges::find(of_all.steps, step) - of_all.steps.begin();
-    return of_all.states[static_cast<std::size_t>(holder)];
+    return facts_of_step;
   }
   return std::nullopt;
 }
 
-std::vector<int> ranks_to_leave(CallGroup all, const HeldState& held, int leaving) {
+std::vector<int> ranks_to_leave(CallGroup all, std::span<const HeldState> held, int leaving) {
   const AllHeld of_all(all, held);
-  const std::vector<bool> everybody(of_all.parts.size(), true);
-  for (const std::int64_t step : steps_in(of_all.steps)) {
+  const std::vector<bool> everybody(of_all.of_ranks.size(), true);
+  for (const auto& [step, facts] : of_all.steps()) {
     if (!of_all.is_whole(step, everybody)) continue;
     std::vector<bool> stays = everybody;
     std::vector<int> ranks;

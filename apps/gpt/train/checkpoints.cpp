@@ -13,7 +13,9 @@
 namespace gpt {
 
 Checkpoints::Checkpoints(sinew::World& world, const Options& options, Trainer& trainer)
-    : world_(&world), options_(&options), trainer_(&trainer) {}
+    : world_(&world), options_(&options), trainer_(&trainer) {
+  if (options.buddy_copies > 0) copies_.emplace(sp::CallGroup(world.communicator()));
+}
 
 template <class PartsOf>
 std::vector<sp::CheckpointPart> Checkpoints::parts(const PartsOf& parts_of) {
@@ -67,22 +69,37 @@ std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
   return loaded.metadata.step;
 }
 
-sp::HeldState Checkpoints::held(std::vector<sp::CheckpointPart>& parts) {
+sp::HeldState Checkpoints::own(std::vector<sp::CheckpointPart>& parts) {
   parts = this->parts(sp::parts_to_carry);
   return {trainer_->steps_done(), trainer_->held().front().optimizer.steps(), parts, trainer_->scaling()};
 }
 
+std::vector<sp::HeldState> Checkpoints::held(Checkpoints* of, std::vector<sp::CheckpointPart>& parts) {
+  if (of == nullptr) return {};
+  std::vector<sp::HeldState> states =
+      of->copies_ ? of->copies_->held() : std::vector<sp::HeldState>{};
+  states.push_back(of->own(parts));
+  return states;
+}
+
+void Checkpoints::copy_to_buddies() {
+  if (!copies_) return;
+  std::vector<sp::CheckpointPart> parts;
+  copies_->copy(own(parts));
+  copies_->finish();
+}
+
 std::vector<int> Checkpoints::ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving) {
   std::vector<sp::CheckpointPart> parts;
-  return sp::ranks_to_leave(left.communicator(), before != nullptr ? before->held(parts) : sp::HeldState{}, leaving);
+  return sp::ranks_to_leave(left.communicator(), held(before, parts), leaving);
 }
 
 bool Checkpoints::hand_over(sinew::World& all, Checkpoints* before, Checkpoints* next) {
-  std::vector<sp::CheckpointPart> held;
-  const sp::HeldState state = before != nullptr ? before->held(held) : sp::HeldState{};
+  std::vector<sp::CheckpointPart> parts;
+  const std::vector<sp::HeldState> states = held(before, parts);
   const std::vector<sp::CheckpointPart> wanted =
       next != nullptr ? next->parts(sp::parts_to_load) : std::vector<sp::CheckpointPart>{};
-  const auto carried = sp::carry_over(all.communicator(), state, wanted);
+  const auto carried = sp::carry_over(all.communicator(), states, wanted);
   if (carried && next != nullptr)
     next->trainer_->restore_steps(carried->step, carried->optimizer_steps, carried->loss_scale);
   return carried.has_value();
@@ -106,9 +123,13 @@ std::int64_t Checkpoints::recover_from_files() {
 }
 
 void Checkpoints::after(std::int64_t step) {
+  const std::int64_t done = step + 1;
+  if (copies_ && done % options_->buddy_copies == 0 && done < options_->steps) {
+    std::vector<sp::CheckpointPart> parts;
+    copies_->copy(own(parts));
+  }
   if (options_->save.empty()) return;
   if (saves_) saves_->poll();
-  const std::int64_t done = step + 1;
   if (done % options_->save_every == 0 || done == options_->steps) begin(done);
 }
 

@@ -7,6 +7,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/checkpoint/async_checkpointer.hpp>
+#include <sinew/parallel/checkpoint/buddy_copies.hpp>
 #include <sinew/parallel/checkpoint/carry.hpp>
 #include <sinew/parallel/checkpoint/training_parts.hpp>
 
@@ -39,7 +40,10 @@ class Checkpoints {
   std::int64_t recover_from_files();
   /// Which of those that are left are to go where so many have nothing to do (ranks_to_leave). `before`: as in recover.
   static std::vector<int> ranks_to_leave(sinew::World& left, Checkpoints* before, int leaving);
-  /// After each step: begins a save if one is due, and moves one in flight on.
+  /// Copies the state of each rank to its buddy, and returns when the copies have arrived. Does nothing without
+  /// --buddy-copies. Errors: as BuddyCopies.
+  void copy_to_buddies();
+  /// After each step: begins copies to buddies and a save if they are due, and moves a save in flight on.
   void after(std::int64_t step);
   /// After a step that is to be the last one: begins a save unless after() has begun one.
   void save(std::int64_t step);
@@ -47,8 +51,10 @@ class Checkpoints {
   bool finish();
 
  private:
-  /// Of this rank; `parts` stays as long as the state is used.
-  sp::HeldState held(std::vector<sp::CheckpointPart>& parts);
+  /// The state with which this rank computes. `parts` stays as long as the state is used.
+  sp::HeldState own(std::vector<sp::CheckpointPart>& parts);
+  /// The same, and the copies of buddies on this rank. Nothing if `of` is null.
+  static std::vector<sp::HeldState> held(Checkpoints* of, std::vector<sp::CheckpointPart>& parts);
   std::int64_t load(const std::string& folder, std::int64_t step);
   /// Of each kind of parameters: as parts_to_save, parts_to_load or parts_to_carry; and biases of routers.
   template <class PartsOf>
@@ -61,6 +67,7 @@ class Checkpoints {
   sinew::World* world_;
   const Options* options_;
   Trainer* trainer_;
+  std::optional<sp::BuddyCopies> copies_;
   std::optional<sp::AsyncCheckpointer> saves_;  // from the first save on
   std::int64_t saving_ = 0;                     // the steps done in the last one
 };

@@ -1,6 +1,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -28,6 +29,43 @@ bool is_of_deaths(const sinew::Error& e) {
   return e.code() == sinew::Code::PeerLost || e.code() == sinew::Code::Aborted;
 }
 
+/// The parts of the time in which the members of a job change, on this rank.
+class ChangeTimes {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// The last step is over, or a death is known.
+  void begin() {
+    begin_ = last_ = Clock::now();
+    parts_.clear();
+  }
+  /// The part of this name has ended. Equal names are added up.
+  void end_part(const std::string& name) {
+    const auto now = Clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+    const auto at = std::ranges::find(parts_, name, &Part::name);
+    if (at == parts_.end()) {
+      parts_.push_back({name, seconds});
+    } else {
+      at->seconds += seconds;
+    }
+  }
+  /// "0.214 s (rendezvous 0.101 s, World 0.080 s, model 0.013 s, state 0.020 s)"
+  std::string to_string() const {
+    std::string text;
+    for (const Part& part : parts_) text += fmt::format("{}{} {:.3f} s", text.empty() ? "" : ", ", part.name, part.seconds);
+    return fmt::format("{:.3f} s ({})", std::chrono::duration<double>(last_ - begin_).count(), text);
+  }
+
+ private:
+  struct Part {
+    std::string name;
+    double seconds = 0;
+  };
+  Clock::time_point begin_ = Clock::now(), last_ = begin_;
+  std::vector<Part> parts_;
+};
+
 /// The Worlds of one job, each made after the one before, and the training of the latest. A derived class says who is
 /// in the next World.
 class Elastic {
@@ -43,6 +81,7 @@ class Elastic {
     std::optional<sinew::Error> why;
     for (;;) {
       try {
+        if (!goes_on) times_.begin();
         if (!goes_on && !take_over(why ? &*why : nullptr)) return 0;
         goes_on = true;
         why.reset();
@@ -67,9 +106,11 @@ class Elastic {
 
   /// Goes on with the next training in the latest World.
   void go_on_with(std::unique_ptr<Training> next, std::int64_t step, std::int64_t samples) {
-    if (trained_ > 0)
-      say(*world_,
-          fmt::format("{} of {} ranks go on with step {}, {} samples a step", world_->size(), trained_, step, samples));
+    times_.end_part("state");
+    const std::string of_before = trained_ > 0 ? fmt::format(" of {}", trained_) : "";  // a new process does not know
+    if (trained_ > 0 || step > 0)
+      say(*world_, fmt::format("{}{} ranks go on with step {}, {} samples a step, after {}", world_->size(), of_before,
+                               step, samples, times_.to_string()));
     training_ = std::move(next);
     trained_ = world_->size();
     worlds_.erase(worlds_.begin(), worlds_.end() - 1);
@@ -82,6 +123,7 @@ class Elastic {
   sinew::World* world_;
   int trained_;  // ranks
   bool is_given_up_ = false;
+  ChangeTimes times_;
   std::vector<std::unique_ptr<sinew::World>> worlds_;  // that came after the first; the last one is world_
   std::unique_ptr<Training> training_;                 // of one of them; goes before them
 };
@@ -111,7 +153,9 @@ class Shrinking final : public Elastic {
 
     Options changed = options_;
     changed.job = job.config;
+    times_.end_part("World");
     auto next = std::make_unique<Training>(*world_, changed, text_, stop_);
+    times_.end_part("model");
     const std::int64_t step = next->recover(training_.get());
     go_on_with(std::move(next), step, job.config.global_batch);
     return true;
@@ -184,6 +228,7 @@ class Growing final : public Elastic {
       if (world_->rank() == 0) fmt::print(stderr, "gpt: {}\n", why->what());
     }
     while (const std::optional<sinew::Round> round = next_round()) {
+      times_.end_part("rendezvous");
       if (join(*round)) return true;
       training_.reset();  // its state has been handed over
     }
@@ -207,6 +252,7 @@ class Growing final : public Elastic {
     of_world.measures = false;
     std::optional<sinew::World> everyone;
     std::unique_ptr<sinew::World> fresh;
+    std::unique_ptr<Training> next;  // its end waits for its messages, which the abort of its World ends
     try {
       if (round.has_leaving_members()) everyone.emplace(sinew::World::of_members(round, of_world));
       if (!round.has_rank()) {
@@ -215,7 +261,9 @@ class Growing final : public Elastic {
       }
       fresh = std::make_unique<sinew::World>(sinew::World::of_ranks(round, of_world));
       const Options changed = options_for(round.ranks());
-      auto next = std::make_unique<Training>(*fresh, changed, text_, stop_);
+      times_.end_part("World");
+      next = std::make_unique<Training>(*fresh, changed, text_, stop_);
+      times_.end_part("model");
       const std::int64_t step = next->take_state(everyone ? *everyone : *fresh, training_.get());
       world_ = fresh.get();
       worlds_.push_back(std::move(fresh));

@@ -232,6 +232,10 @@ void add_files(CLI::App& app, Options& o) {
       ->type_name("DIR");
   app.add_option("--offload", o.offload, "A folder for activations between their forward and their backward pass")
       ->type_name("DIR");
+  app.add_option("--buddy-copies", o.buddy_copies,
+                 "Steps between copies of each rank's state in the memory of another rank, from which the others go on "
+                 "when the rank dies; 0: none")
+      ->transform(sinew::tools::whole_number(0, std::numeric_limits<std::int64_t>::max()));
   app.add_flag("--elastic", o.elastic, "When ranks die the others go on (sinew-run --on-failure continue)");
 }
 

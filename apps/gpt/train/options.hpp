@@ -37,6 +37,7 @@ struct Options {
   std::int64_t save_every = 50;  ///< steps
   std::string offload;           ///< a folder for activations between both passes; empty: they stay in memory
   bool elastic = false;          ///< when ranks die the others go on
+  std::int64_t buddy_copies = 0;  ///< steps between copies of each rank's state on another rank; 0: none
   bool explain = false;          ///< say what the optimizer of exchanges did
   bool plan = false;             ///< say what would be made, and end
   int plan_ranks = 0;            ///< for so many ranks; 0: those that there are

@@ -48,9 +48,9 @@ sp::EngineFacts engine_of(const Options& o, const Text& text) {
   sp::EngineFacts engine = engine_facts(o.shape);
   engine.identity = fmt::format(
       "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, loss scale {}, overflows "
-      "at {}, saved: {}, every {} steps, resumed: {}\ntext of {} bytes, {:x}",
+      "at {}, saved: {}, every {} steps, buddy copies: every {} steps, resumed: {}\ntext of {} bytes, {:x}",
       to_string(o.shape), name_of(o.experts.kind), o.experts.chunks, o.steps, o.rate, o.warmup, o.weight_decay, o.clip,
-      scale_text(o.loss_scale), fmt::join(o.overflow_at, ","), !o.save.empty(), o.save_every,
+      scale_text(o.loss_scale), fmt::join(o.overflow_at, ","), !o.save.empty(), o.save_every, o.buddy_copies,
       o.resume.empty()     ? "no"
       : o.resume == o.save ? "from where it is saved"
                            : "from elsewhere",

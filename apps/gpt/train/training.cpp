@@ -33,10 +33,10 @@ int plan(const sinew::World& world, const Options& options) {
 }
 
 void require_elastic(const sinew::World& world, const Options& options) {
-  if (!options.save.empty() || sp::is_held_by_each(options.job)) return;
+  if (!options.save.empty() || options.buddy_copies > 0 || sp::is_held_by_each(options.job)) return;
   throw sinew::Error(sinew::Code::InvalidArgument,
                      fmt::format("--elastic: of {} ranks by {} each holds a part, which can be lost with it; expected "
-                                 "--save DIR",
+                                 "--save DIR or --buddy-copies STEPS",
                                  world.size(), sp::row_name(options.job)));
 }
 
@@ -77,6 +77,7 @@ std::int64_t Training::go_on(std::int64_t first, Training* before) {
   is_recovered_ = true;
   if (before != nullptr) reports_ = before->reports_;
   std::erase_if(reports_, [this](const StepReport& report) { return report.step >= first_; });
+  checkpoints_.copy_to_buddies();  // while `before` still has the copies from which the state came
   return first_;
 }
 

@@ -82,6 +82,7 @@ SINEW_API CheckpointIndex index_from_json(std::string_view json, std::string_vie
 struct PartDescription {
   CheckpointItem item{};
   Extent extent{};
+  friend bool operator==(const PartDescription&, const PartDescription&) = default;
 };
 std::string to_text(const std::vector<PartDescription>& parts);
 std::vector<PartDescription> descriptions_from_text(std::string_view text);

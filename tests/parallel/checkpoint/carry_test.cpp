@@ -74,7 +74,7 @@ TEST(CarryOver, TakesTheNewestStepThatIsWhole) {
     const HeldState only_last = r == 2 ? HeldState{3, 3, held.all} : HeldState{};
     require(carry_over(world.communicator(), only_last, wanted.all)->step == 3, "one rank holds it");
     require(wanted.wrong_bytes() == 0, "what one rank holds");
-    require(!carry_over(world.communicator(), {}, wanted.all), "nobody holds anything");
+    require(!carry_over(world.communicator(), HeldState{}, wanted.all), "nobody holds anything");
   });
 }
 
@@ -127,7 +127,7 @@ TEST(CarryOver, LetsGoWhomTheOthersCanDoWithout) {
     };
     require(leave(1) == std::vector{3} && leave(2) == std::vector{3, 1}, "rank 2 alone has its half");
     require(leave(3) == std::vector{1, 2, 3}, "none is whole: the last ones");
-    require(ranks_to_leave(world.communicator(), {}, 1) == std::vector{3}, "nobody holds anything");
+    require(ranks_to_leave(world.communicator(), HeldState{}, 1) == std::vector{3}, "nobody holds anything");
   });
 }
 

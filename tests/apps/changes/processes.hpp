@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace changes {
+
+/// Starts a program whose output goes to a file.
+pid_t start(const std::vector<std::string>& command, const std::string& log);
+
+/// Returns whether this child has ended, with its wait status.
+bool has_ended(pid_t pid, int& status);
+
+/// A process of the job under the launcher.
+struct Member {
+  pid_t pid = 0;
+  std::uint64_t host = 0;   ///< the number of its network namespace
+  bool is_program = false;  ///< it runs the training; otherwise it is an agent of the launcher, or a shell
+};
+
+/// The processes that the launcher has started, on any host that this machine plays, and that live.
+std::vector<Member> members_of(pid_t launcher, const std::string& program);
+
+/// The number of this process's network namespace.
+std::uint64_t own_host();
+
+}  // namespace changes
