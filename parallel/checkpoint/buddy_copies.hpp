@@ -25,10 +25,10 @@ SINEW_API std::vector<int> choose_buddies(const std::vector<int>& hosts);
 ///     for (...) { ...; data.updated(); copies.copy({step, adam.steps(), parts_to_carry(data, adam)}); }
 ///     // When a rank has died: its survivors hand over their own state and what copies.held() adds.
 ///
-/// A copy is sent in the background of the next step. Each copy belongs to one step. The copy of the step before stays
-/// on all ranks until every rank has received its new one. So when a rank dies while copies are sent, the ranks together
-/// hold the whole state of the new step or of the one before, unless the rank's buddy has died, too. carry_over() finds
-/// the newest step that is whole.
+/// A copy is sent in the background of the next step. Each copy belongs to one step. The copy before stays on all ranks
+/// until every rank has received its new one. So when a rank dies, the ranks that are left together hold the whole state
+/// of the last copy, or of the one before if the last one was still under way. Only the death of the rank's buddy before
+/// the next copy destroys both. carry_over() finds the newest step that is whole.
 /// Thread:   the World's. A World of Threads::Multiple sends while the thread computes. Otherwise the next copy() sends
 ///           what is left.
 /// Lifetime: ends before the communicator. The end waits for the messages in flight.

@@ -215,7 +215,8 @@ TEST(BuddyCopies, OutliveARankThatIsKilled) {
       const CheckpointItem& item = training.own().parts.back().item;
       all.push_back({item, whole_of(item), buffer_of(std::span(numbers))});
       const auto carried = carry_over(left.communicator(), states, all);
-      require(carried && carried->step >= 4 && carried->step <= 6, "the last step or the one before");
+      // The copy of step 4 may still be under way when rank 3 has ended step 5.
+      require(carried && carried->step >= 3 && carried->step <= 6, "the last copy or the one before");
       require(wanted.wrong_bytes() == 0, "other bytes than were held");
       for (const std::int64_t n : numbers) require(n == carried->step, "state of another step");
     });
