@@ -60,6 +60,7 @@ std::map<std::int64_t, Step> DisturbedJob::run() {
     if (!options_.apart && random_() % 4 == 0) {  // the next change comes before the job has recovered from this one
       watch(Clock::now() + milliseconds(random_() % 30));
     } else {
+      if (options_.apart) await_all_ranks();
       await_step();
       watch(Clock::now() + milliseconds(random_() % static_cast<unsigned>(options_.quiet_ms)));
     }
@@ -84,6 +85,14 @@ void DisturbedJob::watch(Time until) {
 void DisturbedJob::await_step() {
   const std::int64_t before = step_;
   while (state_ == State::Runs && step_ == before) {
+    look();
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+void DisturbedJob::await_all_ranks() {
+  const Time until = Clock::now() + kReturn;
+  while (state_ == State::Runs && Clock::now() < until && (resumed_ == 0 || log_.ranks() < options_.ranks)) {
     look();
     std::this_thread::sleep_for(kLook);
   }
@@ -119,6 +128,7 @@ void DisturbedJob::take(const std::vector<Resumption>& resumptions) {
     }
     counts_.most_lost = std::max(counts_.most_lost, step_ + 1 - r.step);
     resumptions_.push_back(r);
+    ++resumed_;
   }
 }
 
@@ -146,6 +156,7 @@ Kind DisturbedJob::choose_kind() {
 
 void DisturbedJob::change() {
   const Kind kind = choose_kind();
+  resumed_ = 0;
   ++counts_.changes;
   ++counts_.kinds[static_cast<std::size_t>(kind)];
   switch (kind) {

@@ -62,6 +62,9 @@ class DisturbedJob {
   void watch(Time until);
   /// The same until there is a step after those that have been seen.
   void await_step();
+  /// The same until the job has gone on with all of its ranks. A spare that was killed changes no ranks, so it waits
+  /// for a while only.
+  void await_all_ranks();
   void look();
   void take(const std::vector<Resumption>& resumptions);
   void note_pause(const Resumption& resumption, double pause_s);
@@ -85,6 +88,7 @@ class DisturbedJob {
   const pid_t launcher_;
   State state_ = State::Runs;
   int status_ = 0;
+  int resumed_ = 0;         // times, since the last change began
   std::int64_t step_ = -1;  // the latest one that has been seen
   Time begin_ = Clock::now(), progress_ = begin_, first_progress_ = begin_;
   double recent_gap_s_ = 0;               // the last one, while it may still belong to a report that comes late

@@ -28,6 +28,8 @@ class JobLog {
   /// Reads the lines that have come. Returns the changes that they tell of.
   std::vector<Resumption> read();
 
+  /// The ranks with which the job has gone on last.
+  int ranks() const noexcept { return ranks_; }
   /// The processes whose end sinew-run has reported.
   int reported() const noexcept { return reported_; }
   /// The processes that errors of ranks name as dead.

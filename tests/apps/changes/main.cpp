@@ -46,11 +46,15 @@ class Changes {
  public:
   explicit Changes(const Options& options)
       : options_(options),
-        folder_(std::filesystem::temp_directory_path() / fmt::format("changes-{}", ::getpid())),
+        folder_(options.folder.empty()
+                    ? std::filesystem::temp_directory_path() / fmt::format("changes-{}", ::getpid())
+                    : std::filesystem::absolute(options.folder)),
         random_(options.seed) {
     std::filesystem::create_directories(folder_);
   }
-  ~Changes() { std::filesystem::remove_all(folder_); }
+  ~Changes() {
+    if (options_.folder.empty()) std::filesystem::remove_all(folder_);
+  }
   Changes(const Changes&) = delete;
   Changes& operator=(const Changes&) = delete;
 
@@ -200,7 +204,8 @@ int main(int argc, char** argv) {
   app.add_option("--kinds", options.kinds, "The kinds of changes that are made")
       ->delimiter(',')
       ->check(CLI::IsMember(std::vector<std::string>(changes::kKindNames.begin(), changes::kKindNames.end())));
-  app.add_flag("--apart", options.apart, "Each change waits until the job has recovered from the one before");
+  app.add_flag("--apart", options.apart, "Each change waits until the job has all of its ranks again");
+  app.add_option("--folder", options.folder, "For metrics and for what jobs print; default: one that is removed");
   app.add_option("--quiet-ms", options.quiet_ms, "The longest pause between two changes");
   app.add_option("--every-s", options.every_s, "Seconds from one change to the next; 0: as fast as the job takes them");
   app.add_option("--minutes", options.minutes, "The job is disturbed for so long, instead of --changes");
