@@ -83,8 +83,8 @@ void DisturbedJob::watch(Time until) {
 }
 
 void DisturbedJob::await_step() {
-  const std::int64_t before = step_;
-  while (state_ == State::Runs && step_ == before) {
+  const std::int64_t before = steps_made_;
+  while (state_ == State::Runs && steps_made_ == before) {
     look();
     std::this_thread::sleep_for(kLook);
   }
@@ -102,9 +102,11 @@ void DisturbedJob::look() {
   take(log_.read());
   const std::int64_t now = last_step_in(metrics_);
   const Time time = Clock::now();
-  if (now > step_) {
+  // Ranks that go on with an earlier step remove the lines of the steps that they make again.
+  if (now > std::exchange(in_metrics_, now)) {
     const double gap = seconds_between(progress_, time);
-    if (std::exchange(step_, now) >= 0) {
+    last_step_ = now;
+    if (steps_made_++ > 0) {
       counts_.longest_pause_s = std::max(counts_.longest_pause_s, gap);
       for (const Resumption& r : std::exchange(resumptions_, {})) note_pause(r, std::max(gap, recent_gap_s_));
       recent_gap_s_ = gap;
@@ -126,7 +128,7 @@ void DisturbedJob::take(const std::vector<Resumption>& resumptions) {
       case Resumption::Effect::Joined: ++counts_.joins; break;
       case Resumption::Effect::Replaced: ++counts_.replacements; break;
     }
-    counts_.most_lost = std::max(counts_.most_lost, step_ + 1 - r.step);
+    counts_.most_lost = std::max(counts_.most_lost, last_step_ + 1 - r.step);
     resumptions_.push_back(r);
     ++resumed_;
   }

@@ -89,7 +89,8 @@ class DisturbedJob {
   State state_ = State::Runs;
   int status_ = 0;
   int resumed_ = 0;         // times, since the last change began
-  std::int64_t step_ = -1;  // the latest one that has been seen
+  std::int64_t steps_made_ = 0;  // steps that have been seen, those that were made again, too
+  std::int64_t in_metrics_ = -1, last_step_ = -1;
   Time begin_ = Clock::now(), progress_ = begin_, first_progress_ = begin_;
   double recent_gap_s_ = 0;               // the last one, while it may still belong to a report that comes late
   std::vector<Resumption> resumptions_;   // since the last step
