@@ -43,6 +43,8 @@ class Checkpoints {
   /// Copies the state of each rank to its buddy, and returns when the copies have arrived. Does nothing without
   /// --buddy-copies. Errors: as BuddyCopies.
   void copy_to_buddies();
+  /// The memory of all copies on this rank.
+  std::size_t bytes_of_copies() const noexcept { return copies_ ? copies_->memory_bytes() : 0; }
   /// After each step: begins copies to buddies and a save if they are due, and moves a save in flight on.
   void after(std::int64_t step);
   /// After a step that is to be the last one: begins a save unless after() has begun one.

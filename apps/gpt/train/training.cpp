@@ -109,10 +109,13 @@ void Training::say_memory() {
   const auto held = static_cast<double>(trainer_.most_held());
   const auto predicted = static_cast<double>(
       sp::predict_memory(world_.size(), options_.job, engine_facts(options_.shape), trainer_.job().place()).total());
-  std::array<double, 2> most{held, held / predicted};  // of all ranks
+  const auto copies = static_cast<double>(checkpoints_.bytes_of_copies());
+  std::array<double, 3> most{held, held / predicted, copies};  // of all ranks
   world_.communicator().all_reduce(most, sinew::ReduceOp::Max).get();
-  say(world_, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted", most[0] / (1 << 20),
-                          100 * most[1]));
+  const std::string beside =
+      most[2] > 0 ? fmt::format(", and {:.2f} MiB for buddy copies", most[2] / (1 << 20)) : std::string();
+  say(world_, fmt::format("memory     {:.2f} MiB held at most, {:.1f} % of what was predicted{}", most[0] / (1 << 20),
+                          100 * most[1], beside));
 }
 
 std::optional<int> Training::run(const std::function<bool()>& stops) {

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 constexpr milliseconds kLook{3};
 constexpr seconds kHang{60};
 /// A process that was killed has come back after this time, or it does not come back.
-constexpr seconds kReturn{10};
+constexpr seconds kReturn{30};
 /// A report of ranks may reach the log so much later than the step after it reaches the metrics.
 constexpr seconds kLateReport{1};
 
@@ -69,10 +69,10 @@ std::map<std::int64_t, Step> DisturbedJob::run() {
   check_names();
   const Time end = progress_;
   finish();
-  std::map<std::int64_t, Step> steps = steps_in(metrics_);
+  for (const auto& [number, step] : steps_in(metrics_)) add(number, step);
   counts_.wall_s += seconds_between(first_progress_, end);
-  for (const auto& [number, step] : steps) counts_.productive_s += step.seconds;
-  return steps;
+  for (const auto& [number, step] : steps_) counts_.productive_s += step.seconds;
+  return std::move(steps_);
 }
 
 void DisturbedJob::watch(Time until) {
@@ -100,7 +100,9 @@ void DisturbedJob::await_all_ranks() {
 
 void DisturbedJob::look() {
   take(log_.read());
-  const std::int64_t now = last_step_in(metrics_);
+  const std::map<std::int64_t, Step> steps = last_steps_in(metrics_);
+  for (const auto& [number, step] : steps) add(number, step);
+  const std::int64_t now = steps.empty() ? -1 : steps.rbegin()->first;
   const Time time = Clock::now();
   // Ranks that go on with an earlier step remove the lines of the steps that they make again.
   if (now > std::exchange(in_metrics_, now)) {
@@ -118,6 +120,14 @@ void DisturbedJob::look() {
   } else if (time - progress_ > kHang) {
     state_ = State::Hangs;
   }
+}
+
+void DisturbedJob::add(std::int64_t number, const Step& step) {
+  const auto [at, is_new] = steps_.try_emplace(number, step);
+  if (is_new) return;
+  at->second.lowest_loss = std::min(at->second.lowest_loss, step.lowest_loss);
+  at->second.highest_loss = std::max(at->second.highest_loss, step.highest_loss);
+  at->second.seconds = step.seconds;
 }
 
 void DisturbedJob::take(const std::vector<Resumption>& resumptions) {

@@ -49,7 +49,7 @@ class DisturbedJob {
   DisturbedJob(const DisturbedJob&) = delete;
   DisturbedJob& operator=(const DisturbedJob&) = delete;
 
-  /// Returns the steps of the job.
+  /// Returns the steps of the job, with the losses of steps that were made again, too. It is called once.
   std::map<std::int64_t, Step> run();
 
  private:
@@ -66,6 +66,7 @@ class DisturbedJob {
   /// for a while only.
   void await_all_ranks();
   void look();
+  void add(std::int64_t number, const Step& step);
   void take(const std::vector<Resumption>& resumptions);
   void note_pause(const Resumption& resumption, double pause_s);
   void change();
@@ -89,6 +90,7 @@ class DisturbedJob {
   State state_ = State::Runs;
   int status_ = 0;
   int resumed_ = 0;         // times, since the last change began
+  std::map<std::int64_t, Step> steps_;
   std::int64_t steps_made_ = 0;  // steps that have been seen, those that were made again, too
   std::int64_t in_metrics_ = -1, last_step_ = -1;
   Time begin_ = Clock::now(), progress_ = begin_, first_progress_ = begin_;

@@ -131,6 +131,8 @@ class Changes {
                                    "--backoff", options_.backoff});
     if (options_.spares > 0) command.insert(command.end(), {"--spares", fmt::format("{}", options_.spares)});
     add_training(command, metrics);
+    if (options_.save_every > 0)
+      command.insert(command.end(), {"--save", metrics + ".saved", "--save-every", fmt::format("{}", options_.save_every)});
     return command;
   }
 
@@ -170,7 +172,9 @@ class Changes {
         ++counts_.failures;
         return;
       }
-      worst_ = std::max(worst_, std::abs(step.loss - at->second.loss) / std::abs(at->second.loss));
+      const double loss = at->second.lowest_loss;
+      for (const double other : {step.lowest_loss, step.highest_loss})
+        worst_ = std::max(worst_, std::abs(other - loss) / std::abs(loss));
       ++compared_;
     }
   }
@@ -210,6 +214,7 @@ int main(int argc, char** argv) {
   app.add_option("--every-s", options.every_s, "Seconds from one change to the next; 0: as fast as the job takes them");
   app.add_option("--minutes", options.minutes, "The job is disturbed for so long, instead of --changes");
   app.add_option("--backoff", options.backoff, "As of sinew-run");
+  app.add_option("--save-every", options.save_every, "Steps between the checkpoints of the job; 0: none");
   app.add_flag("--one-job", options.one_job, "All changes are made in one job");
   app.add_flag("--keep", options.keep, "Leave a job that hangs alone, to be looked at");
   app.add_option("model", options.model, "Options of gpt, behind --");

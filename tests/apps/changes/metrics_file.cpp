@@ -6,29 +6,37 @@
 #include <nlohmann/json.hpp>
 
 namespace changes {
+namespace {
 
-std::map<std::int64_t, Step> steps_in(const std::string& file) {
+std::map<std::int64_t, Step> read(std::ifstream& lines) {
   std::map<std::int64_t, Step> steps;
-  std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
     const auto j = nlohmann::json::parse(line, nullptr, false);
-    if (j.is_object())
-      steps[j.at("step").get<std::int64_t>()] = {j.at("loss").get<double>(), j.at("seconds").get<double>()};
+    if (!j.is_object()) continue;
+    const auto loss = j.at("loss").get<double>();
+    steps[j.at("step").get<std::int64_t>()] = {loss, loss, j.at("seconds").get<double>()};
   }
   return steps;
 }
 
-std::int64_t last_step_in(const std::string& file) {
+}  // namespace
+
+std::map<std::int64_t, Step> steps_in(const std::string& file) {
+  std::ifstream lines(file);
+  return read(lines);
+}
+
+std::map<std::int64_t, Step> last_steps_in(const std::string& file) {
   constexpr std::streamoff kEnd = 4096;  // not a page
   std::ifstream lines(file, std::ios::ate);
-  if (!lines) return -1;
+  if (!lines) return {};
   lines.seekg(std::max<std::streamoff>(lines.tellg() - kEnd, 0));
-  std::int64_t step = -1;
-  for (std::string line; std::getline(lines, line);) {
-    const auto j = nlohmann::json::parse(line, nullptr, false);
-    if (j.is_object()) step = j.at("step").get<std::int64_t>();
-  }
-  return step;
+  return read(lines);
+}
+
+std::int64_t last_step_in(const std::string& file) {
+  const std::map<std::int64_t, Step> steps = last_steps_in(file);
+  return steps.empty() ? -1 : steps.rbegin()->first;
 }
 
 }  // namespace changes

@@ -22,6 +22,7 @@ struct Options {
   std::int64_t most_lost = -1;   ///< steps that are made again after a change; -1: any number
   std::vector<std::string> kinds;  ///< those of kKindNames that are made; empty: all
   bool apart = false;              ///< each change waits until the job has all of its ranks again
+  int save_every = 0;              ///< steps between the checkpoints of the job; 0: none
   std::string folder;              ///< for metrics and what jobs print; empty: one that is removed at the end
   int quiet_ms = 300;       ///< at most, between two changes
   double every_s = 0;       ///< seconds from one change to the next; 0: as fast as the job takes them
