@@ -26,15 +26,15 @@ SINEW_API std::vector<int> choose_buddies(const std::vector<int>& hosts);
 ///     // When a rank has died: its survivors hand over their own state and what copies.held() adds.
 ///
 /// A copy is sent in the background of the next step. Each copy belongs to one step. The copy before stays on all ranks
-/// until every rank has received its new one. So when a rank dies, the ranks that are left together hold the whole state
-/// of the last copy, or of the one before if the last one was still under way. Only the death of the rank's buddy before
-/// the next copy destroys both. carry_over() finds the newest step that is whole.
+/// until every rank has received its new one. So when a rank dies, the other ranks together hold the whole state of the
+/// last copy, or of the one before if the last one has not arrived. Only the death of the rank's buddy before the next
+/// copy destroys both. carry_over() finds the newest step that is whole.
 /// Thread:   the World's. A World of Threads::Multiple sends while the thread computes. Otherwise the next copy() sends
 ///           what is left.
 /// Lifetime: ends before the communicator. The end waits for the messages in flight.
-/// Cost:     for S bytes of parts on each rank: a copy in memory, and a message of S bytes to the buddy, and one from
-///           the rank whose buddy this rank is. An all_reduce of 24 bytes. 4 S of memory, in hosts' memory: two steps of
-///           this rank's own state, and two of the other rank's. With one rank there are no copies.
+/// Cost:     each rank with S bytes of parts copies them in memory, and sends them to its buddy. It receives as much
+///           from the rank whose buddy it is. An all_reduce of 24 bytes. 4 S of memory on the host: two steps of the
+///           rank's own state, and two of the other rank's. With one rank there are no copies.
 class SINEW_API BuddyCopies {
  public:
   /// Collective: ranks tell each other their hosts.
@@ -80,8 +80,8 @@ class SINEW_API BuddyCopies {
   void agree(const HeldState& state);
 
   CallGroup all_;
-  int buddy_ = 0;   // keeps this rank's copies
-  int ward_ = 0;    // the rank whose copies this rank keeps
+  int buddy_ = 0;       // keeps this rank's copies
+  int ward_ = 0;        // the rank whose copies this rank keeps
   std::size_t at_ = 0;  // the newest copies
   std::array<Copy, 2> own_, kept_;
   std::vector<PartDescription> own_parts_, kept_parts_;

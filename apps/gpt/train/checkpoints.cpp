@@ -76,8 +76,7 @@ sp::HeldState Checkpoints::own(std::vector<sp::CheckpointPart>& parts) {
 
 std::vector<sp::HeldState> Checkpoints::held(Checkpoints* of, std::vector<sp::CheckpointPart>& parts) {
   if (of == nullptr) return {};
-  std::vector<sp::HeldState> states =
-      of->copies_ ? of->copies_->held() : std::vector<sp::HeldState>{};
+  std::vector<sp::HeldState> states = of->copies_ ? of->copies_->held() : std::vector<sp::HeldState>{};
   states.push_back(of->own(parts));
   return states;
 }

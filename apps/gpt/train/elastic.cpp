@@ -53,7 +53,8 @@ class ChangeTimes {
   /// "0.214 s (rendezvous 0.101 s, World 0.080 s, model 0.013 s, state 0.020 s)"
   std::string to_string() const {
     std::string text;
-    for (const Part& part : parts_) text += fmt::format("{}{} {:.3f} s", text.empty() ? "" : ", ", part.name, part.seconds);
+    for (const Part& part : parts_)
+      text += fmt::format("{}{} {:.3f} s", text.empty() ? "" : ", ", part.name, part.seconds);
     return fmt::format("{:.3f} s ({})", std::chrono::duration<double>(last_ - begin_).count(), text);
   }
 

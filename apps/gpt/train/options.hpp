@@ -30,17 +30,17 @@ struct Options {
   std::vector<std::int64_t> overflow_at;
   int blas_threads = 1;
   std::string blas = "host";
-  std::string data;              ///< a file; empty: the licence texts of the system
-  std::string metrics;           ///< JSON lines; empty: none
-  std::string plot;              ///< an SVG of the loss; empty: none
-  std::string save, resume;      ///< directories of checkpoints; empty: none
-  std::int64_t save_every = 50;  ///< steps
-  std::string offload;           ///< a folder for activations between both passes; empty: they stay in memory
-  bool elastic = false;          ///< when ranks die the others go on
+  std::string data;               ///< a file; empty: the licence texts of the system
+  std::string metrics;            ///< JSON lines; empty: none
+  std::string plot;               ///< an SVG of the loss; empty: none
+  std::string save, resume;       ///< directories of checkpoints; empty: none
+  std::int64_t save_every = 50;   ///< steps
+  std::string offload;            ///< a folder for activations between both passes; empty: they stay in memory
+  bool elastic = false;           ///< when ranks die the others go on
   std::int64_t buddy_copies = 0;  ///< steps between copies of each rank's state on another rank; 0: none
-  bool explain = false;          ///< say what the optimizer of exchanges did
-  bool plan = false;             ///< say what would be made, and end
-  int plan_ranks = 0;            ///< for so many ranks; 0: those that there are
+  bool explain = false;           ///< say what the optimizer of exchanges did
+  bool plan = false;              ///< say what would be made, and end
+  int plan_ranks = 0;             ///< for so many ranks; 0: those that there are
 };
 
 /// The command line asks for no run: for help (code 0), or for something that it cannot have (2).

@@ -17,7 +17,7 @@
 
 namespace changes {
 
-/// What the driver does to a job.
+/// The kinds of changes that are made to a job.
 enum class Kind : std::uint8_t {
   KillOne,
   KillTwo,
@@ -31,12 +31,12 @@ inline constexpr std::array<std::string_view, 4> kKindNames{"kill one", "kill tw
 struct Counts {
   int changes = 0, kills = 0, jobs = 0, hangs = 0, failures = 0;
   std::array<int, kKindNames.size()> kinds{};
-  int joins = 0, replacements = 0, shrinks = 0;  ///< as the ranks reported them
-  int unreported = 0;                            ///< killed processes that sinew-run did not report
-  int misnamed = 0;                              ///< living processes that ranks took for dead
-  int nameless = 0;                              ///< errors of ranks that name no rank
-  std::int64_t most_lost = 0;                    ///< steps that were made again after a change
-  double longest_pause_s = 0;                    ///< from one step to the next
+  int joins = 0, replacements = 0, shrinks = 0;          ///< as the ranks reported them
+  int unreported = 0;                                    ///< killed processes that sinew-run did not report
+  int misnamed = 0;                                      ///< living processes that ranks took for dead
+  int nameless = 0;                                      ///< errors of ranks that name no rank
+  std::int64_t most_lost = 0;                            ///< steps that were made again after a change
+  double longest_pause_s = 0;                            ///< from one step to the next
   double longest_join_s = 0, longest_replacement_s = 0;  ///< the same, of one kind, without the transfer of state
   double productive_s = 0, wall_s = 0;
 };
@@ -89,13 +89,13 @@ class DisturbedJob {
   const pid_t launcher_;
   State state_ = State::Runs;
   int status_ = 0;
-  int resumed_ = 0;         // times, since the last change began
+  int resumed_ = 0;  // times, since the last change began
   std::map<std::int64_t, Step> steps_;
   std::int64_t steps_made_ = 0;  // steps that have been seen, those that were made again, too
   std::int64_t in_metrics_ = -1, last_step_ = -1;
   Time begin_ = Clock::now(), progress_ = begin_, first_progress_ = begin_;
-  double recent_gap_s_ = 0;               // the last one, while it may still belong to a report that comes late
-  std::vector<Resumption> resumptions_;   // since the last step
+  double recent_gap_s_ = 0;              // the last one, while it may still belong to a report that comes late
+  std::vector<Resumption> resumptions_;  // since the last step
   std::set<pid_t> killed_;
   int killed_programs_ = 0;
 };

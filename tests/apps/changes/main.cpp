@@ -1,18 +1,21 @@
 // Kills ranks of a training that goes on without them, and lets them come back, again and again. Compares the losses
 // with those of an undisturbed run.
 // changes --gpt GPT --sinew-run SINEW_RUN --changes 200 --seed 1 --ranks 8 --spares 1 -- --tp 2 --pp 2
-// Prints a line of JSON: {"changes","kinds","kills","joins","replacements","shrinks","jobs","hangs","failures",
-// "unreported","misnamed","nameless","most_lost","steps","worst","longest_pause_s","longest_join_s",
-// "longest_replacement_s","productive","seconds"}.
-// kinds: how many changes there were of each kind. joins, replacements, shrinks: how often the job went on with more,
-// equally many, or fewer ranks. unreported: killed processes that sinew-run did not report. misnamed: processes that
-// errors of ranks call dead and that were not killed. nameless: errors of ranks that name no rank.
-// most_lost: the most steps that were made again after a change.
-// worst: the largest difference of a loss, divided by the loss. A hang is a minute without a step. longest_pause_s is
-// the longest time from one step to the next; longest_join_s and longest_replacement_s are those of one kind of change,
-// without the time in which state moved. productive: the time in steps that counted, divided by the time of the jobs.
-// Ends with 1 after a hang, after a job that failed, if worst is more than --most-off, if most_lost is more than
-// --most-lost, and if a name was wrong.
+// Prints a line of JSON:
+//   changes, kinds        how many were made, also by kind
+//   kills                 the processes of the training that were killed
+//   joins, replacements, shrinks   how often the job went on with more ranks, with equally many, with fewer
+//   jobs                  a job that ends too early is followed by another one
+//   hangs, failures       a hang is a minute without a step
+//   unreported            killed processes that sinew-run did not report
+//   misnamed              processes that errors of ranks call dead although they were not killed
+//   nameless              errors of ranks that name no rank
+//   most_lost             the most steps that were made again after a change
+//   steps, worst          the steps that were compared, and the largest difference of a loss, divided by the loss
+//   longest_pause_s       the longest time without a step
+//   longest_join_s, longest_replacement_s   the same for one kind of change, without the time in which state moved
+//   productive            the time in steps that counted, divided by the time of the jobs
+// Ends with 1 after a hang or a failure, after a wrong name, and if a difference exceeds --most-off or --most-lost.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,9 +49,8 @@ class Changes {
  public:
   explicit Changes(const Options& options)
       : options_(options),
-        folder_(options.folder.empty()
-                    ? std::filesystem::temp_directory_path() / fmt::format("changes-{}", ::getpid())
-                    : std::filesystem::absolute(options.folder)),
+        folder_(options.folder.empty() ? std::filesystem::temp_directory_path() / fmt::format("changes-{}", ::getpid())
+                                       : std::filesystem::absolute(options.folder)),
         random_(options.seed) {
     std::filesystem::create_directories(folder_);
   }
@@ -120,8 +122,7 @@ class Changes {
 
   void add_training(std::vector<std::string>& command, const std::string& metrics) const {
     // An undisturbed run has as many steps: the learning rate follows from their number.
-    command.insert(command.end(),
-                   {options_.gpt, "--steps", fmt::format("{}", options_.steps), "--metrics", metrics});
+    command.insert(command.end(), {options_.gpt, "--steps", fmt::format("{}", options_.steps), "--metrics", metrics});
     command.insert(command.end(), options_.model.begin(), options_.model.end());
   }
 
@@ -132,7 +133,8 @@ class Changes {
     if (options_.spares > 0) command.insert(command.end(), {"--spares", fmt::format("{}", options_.spares)});
     add_training(command, metrics);
     if (options_.save_every > 0)
-      command.insert(command.end(), {"--save", metrics + ".saved", "--save-every", fmt::format("{}", options_.save_every)});
+      command.insert(command.end(),
+                     {"--save", metrics + ".saved", "--save-every", fmt::format("{}", options_.save_every)});
     return command;
   }
 

@@ -16,11 +16,11 @@ namespace changes {
 namespace {
 
 std::uint64_t host_of(const std::string& process) {
-  struct stat facts{};
+  struct stat facts {};
   return ::stat(("/proc/" + process + "/ns/net").c_str(), &facts) == 0 ? facts.st_ino : 0;
 }
 
-/// A process that has ended and that nobody has waited for yet is none that can be killed.
+/// Returns whether the process can be killed. One that has ended may still be in the table of processes.
 bool lives(pid_t pid) {
   std::ifstream stat(fmt::format("/proc/{}/stat", pid));
   const std::string text((std::istreambuf_iterator<char>(stat)), {});

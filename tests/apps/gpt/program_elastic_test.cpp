@@ -113,8 +113,7 @@ TEST_F(Elastic, BeginsAnew_WhereNothingWasSaved) {
 TEST_F(Elastic, GoesOnFromCopiesOfBuddies_WhereAShardDied) {
   for (const char* zero : {"1", "3"}) {
     const auto o = kill(4, {{3, 30}}, {"--zero", zero, "--buddy-copies", "1"});
-    EXPECT_THAT(o.out, AllOf(HasSubstr("3 of 4 ranks go on with step"), Not(HasSubstr("go on with step 0,"))))
-        << o.err;
+    EXPECT_THAT(o.out, AllOf(HasSubstr("3 of 4 ranks go on with step"), Not(HasSubstr("go on with step 0,")))) << o.err;
     require_all_steps(undisturbed());
     std::remove(in("m").c_str());
   }
@@ -122,7 +121,8 @@ TEST_F(Elastic, GoesOnFromCopiesOfBuddies_WhereAShardDied) {
 
 /// Rank 2 has the copy of rank 1. The checkpoint of a step before is left.
 TEST_F(Elastic, GoesOnFromTheCheckpoint_WhereARankAndItsBuddyDie) {
-  const auto o = kill_at_once(4, {1, 2}, 35, {"--zero", "3", "--buddy-copies", "1", "--save", in("c"), "--save-every", "10"});
+  const auto o =
+      kill_at_once(4, {1, 2}, 35, {"--zero", "3", "--buddy-copies", "1", "--save", in("c"), "--save-every", "10"});
   EXPECT_THAT(o.out, ContainsRegex("2 of 4 ranks go on with step [0-9]+0,")) << o.err;
   EXPECT_THAT(o.out, Not(HasSubstr("go on with step 0,")));
   require_all_steps(undisturbed(), 2);
@@ -151,7 +151,8 @@ TEST_F(Elastic, TakesASmallerBatch_WhereTheRestCannotShareIt) {
 TEST_F(Elastic, IsRefused_WhereADeathWouldLoseAllAndNothingIsSaved) {
   const auto o = test::gpt(2, {"--elastic", "--zero", "1", "--steps", "2"});
   EXPECT_EQ(o.exit_code, 2);
-  EXPECT_THAT(o.err, AllOf(HasSubstr("--elastic"), HasSubstr("zero1"), HasSubstr("--save DIR"), HasSubstr("--buddy-copies")));
+  EXPECT_THAT(o.err,
+              AllOf(HasSubstr("--elastic"), HasSubstr("zero1"), HasSubstr("--save DIR"), HasSubstr("--buddy-copies")));
 }
 
 }  // namespace

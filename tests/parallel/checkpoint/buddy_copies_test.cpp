@@ -67,7 +67,7 @@ class Training {
   HeldState own() const { return {step_, step_, all_}; }
   void copy() { copies_.copy(own()); }
 
-  /// What the ranks hold together without those that have died.
+  /// Returns the step that the ranks hold together without those that have died.
   std::optional<std::int64_t> carry(const std::vector<int>& dead) {
     std::vector<HeldState> states = copies_.held();
     states.push_back(own());
@@ -215,7 +215,7 @@ TEST(BuddyCopies, OutliveARankThatIsKilled) {
       const CheckpointItem& item = training.own().parts.back().item;
       all.push_back({item, whole_of(item), buffer_of(std::span(numbers))});
       const auto carried = carry_over(left.communicator(), states, all);
-      // The copy of step 4 may still be under way when rank 3 has ended step 5.
+      // Perhaps the copy of step 4 has not arrived when rank 3 has ended step 5.
       require(carried && carried->step >= 3 && carried->step <= 6, "the last copy or the one before");
       require(wanted.wrong_bytes() == 0, "other bytes than were held");
       for (const std::int64_t n : numbers) require(n == carried->step, "state of another step");
