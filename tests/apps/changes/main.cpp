@@ -2,19 +2,19 @@
 // with those of an undisturbed run.
 // changes --gpt GPT --sinew-run SINEW_RUN --changes 200 --seed 1 --ranks 8 --spares 1 -- --tp 2 --pp 2
 // Prints a line of JSON:
-//   changes, kinds        how many were made, also by kind
-//   kills                 the processes of the training that were killed
-//   joins, replacements, shrinks   how often the job went on with more ranks, with equally many, with fewer
-//   jobs                  a job that ends too early is followed by another one
-//   hangs, failures       a hang is a minute without a step
-//   unreported            killed processes that sinew-run did not report
-//   misnamed              processes that errors of ranks call dead although they were not killed
-//   nameless              errors of ranks that name no rank
-//   most_lost             the most steps that were made again after a change
-//   steps, worst          the steps that were compared, and the largest difference of a loss, divided by the loss
-//   longest_pause_s       the longest time without a step
-//   longest_join_s, longest_replacement_s   the same for one kind of change, without the time in which state moved
-//   productive            the time in steps that counted, divided by the time of the jobs
+// - changes and kinds: how many were made, also by kind.
+// - kills: the processes of the training that were killed.
+// - joins, replacements and shrinks: how often the job went on with more ranks, with equally many, with fewer.
+// - jobs: a job that ends too early is followed by another one.
+// - hangs and failures: a hang is a minute without a step.
+// - unreported: killed processes that sinew-run did not report.
+// - misnamed: processes that errors of ranks call dead although they were not killed.
+// - nameless: errors of ranks that name no rank.
+// - most_lost: the most steps that were made again after a change.
+// - steps and worst: the steps that were compared, and the largest difference of a loss, divided by the loss.
+// - longest_pause_s: the longest time without a step.
+// - longest_join_s and longest_replacement_s: the same for one kind of change, without the time in which state moved.
+// - productive: the time in steps that counted, divided by the time of the jobs.
 // Ends with 1 after a hang or a failure, after a wrong name, and if a difference exceeds --most-off or --most-lost.
 #include <signal.h>
 #include <sys/wait.h>
