@@ -59,8 +59,8 @@ row changes_names "all kills above: hangs, killed processes that sinew-run did n
   "$(jq -s '(map(.hangs + .unreported + .misnamed + .nameless) | add) == 0 and (map(.kills) | add) >= 1000' "$scratch/all")"
 
 model=(--layers 4 --width 128 --heads 4 --context 64 --batch 12 --dtype f64)
-changes --minutes 30 --every-s 60 --one-job --seed 9 --ranks 4 --min-ranks 2 --spares 1 -- --zero 1 --buddy-copies 1
-row changes_minute "gpt on 4 ranks and a spare, ZeRO 1 with copies on buddies, 30 minutes with a change each minute: time in steps that counted, the longest join and the longest replacement by a spare, without the transfer" \
+changes --minutes 30 --every-s 60 --one-job --save-every 20 --seed 9 --ranks 4 --min-ranks 2 --spares 1 --
+row changes_minute "gpt on 4 ranks and a spare, dp, 30 minutes with a change each minute: time in steps that counted, the longest join and the longest replacement by a spare, without the transfer" \
   ">= 80 %, <= 2 s, <= 5 s" \
   "$(jq -r '"\(.productive * 100 | round) %, \(.longest_join_s) s (\(.joins) joins), \(.longest_replacement_s) s (\(.replacements) replacements), \(.worst) off"' "$scratch/line")" \
   "$(jq '.hangs == 0 and .failures == 0 and .productive >= 0.8 and .longest_join_s <= 2 and .longest_replacement_s <= 5 and .joins > 0 and .replacements > 0 and .worst <= 1e-10' "$scratch/line")"

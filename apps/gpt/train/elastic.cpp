@@ -109,7 +109,7 @@ class Elastic {
   void go_on_with(std::unique_ptr<Training> next, std::int64_t step, std::int64_t samples) {
     times_.end_part("state");
     const std::string of_before = trained_ > 0 ? fmt::format(" of {}", trained_) : "";  // a new process does not know
-    if (trained_ > 0 || step > 0)
+    if (trained_ > 0 || is_change_)
       say(*world_, fmt::format("{}{} ranks go on with step {}, {} samples a step, after {}", world_->size(), of_before,
                                step, samples, times_.to_string()));
     training_ = std::move(next);
@@ -124,6 +124,7 @@ class Elastic {
   sinew::World* world_;
   int trained_;  // ranks
   bool is_given_up_ = false;
+  bool is_change_ = false;  // the job has had other members before, which this rank may not know
   ChangeTimes times_;
   std::vector<std::unique_ptr<sinew::World>> worlds_;  // that came after the first; the last one is world_
   std::unique_ptr<Training> training_;                 // of one of them; goes before them
@@ -229,7 +230,9 @@ class Growing final : public Elastic {
       if (world_->rank() == 0) fmt::print(stderr, "gpt: {}\n", why->what());
     }
     while (const std::optional<sinew::Round> round = next_round()) {
+      if (!training_) times_.begin();  // a process without a rank has only waited until now
       times_.end_part("rendezvous");
+      is_change_ = round->number() > 1;
       if (join(*round)) return true;
       training_.reset();  // its state has been handed over
     }
