@@ -4,7 +4,6 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <sinew/collectives/control/clock_offset.hpp>
 #include <sinew/collectives/control/control_peers.hpp>
@@ -13,16 +12,14 @@
 #include <sinew/collectives/control/trace_file.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/runtime/record_ring.hpp>
 #include <sinew/core/system/host_name.hpp>
-#include <sinew/topology/format/json/cbor.hpp>
 
 namespace sinew {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Of zeros, and untouched: most of it never is.
 std::shared_ptr<std::byte> private_memory(std::size_t bytes) {
@@ -39,8 +36,53 @@ std::shared_ptr<std::byte> segment_memory(SharedSegment& segment, std::size_t by
   return {memory, [](std::byte*) {}};
 }
 
+/// A rank's record for the control planes of the others.
+struct PeerCard {
+  ControlPeer peer;
+  std::uint64_t page = 0;     // the offset of its page in its shared segment
+  std::uint64_t records = 0;  // likewise
+  std::string trace;          // the file that holds the records instead, or empty
+  bool has_secret = false;
+};
+
+Bytes encode(const PeerCard& card) {
+  const ControlPeer& p = card.peer;
+  WireWriter out;
+  out.value(p.token).value(p.process_token).value(p.process).value(card.page).value(card.records);
+  out.value(card.has_secret).text(p.host_id).text(p.host_name).text(p.doorbell).text(p.clock).text(card.trace);
+  for (const std::string& address : p.addresses) out.text(address);
+  return out.take();
+}
+
+/// Errors: Mismatch naming the rank, where the bytes are no record.
+PeerCard decode(int rank, const Bytes& bytes) try {
+  WireReader in(bytes);
+  PeerCard card;
+  ControlPeer& p = card.peer;
+  p.rank = rank;
+  p.token = in.value<std::uint64_t>();
+  p.process_token = in.value<std::uint64_t>();
+  p.process = in.value<pid_t>();
+  card.page = in.value<std::uint64_t>();
+  card.records = in.value<std::uint64_t>();
+  card.has_secret = in.value<bool>();
+  p.host_id = in.text();
+  p.host_name = in.text();
+  p.doorbell = in.text();
+  p.clock = in.text();
+  card.trace = in.text();
+  while (in.left() > 0) p.addresses.push_back(in.text());
+  if (p.doorbell.size() > Doorbell::kLongestName)
+    throw Error(Code::Mismatch, fmt::format("its control socket has a name of {} bytes, expected at most {}",
+                                            p.doorbell.size(), Doorbell::kLongestName));
+  return card;
+} catch (const Error& e) {
+  throw Error(Code::Mismatch, fmt::format("what rank {} says of itself cannot be used: {}", rank, e.what()), rank);
+}
+
 /// What lies at those places in the memory of a rank of this host.
-void find_pages(ControlPeer& peer, const Json& card, HostPeers& host) {
+void find_pages(PeerCard& card, HostPeers& host) {
+  ControlPeer& peer = card.peer;
   if (const ControlPages pages = ProcessPlanes::pages_of(peer.token); pages.page) {
     peer.page = pages.page;
     peer.records = {pages.records, reinterpret_cast<const RecordPage*>(pages.records.get())};
@@ -49,14 +91,13 @@ void find_pages(ControlPeer& peer, const Json& card, HostPeers& host) {
   if (!host.contains(peer.rank)) return;
   const std::byte* base = host.memory_of(peer.rank);
   const auto keep = [](const void*) {};
-  peer.page = {reinterpret_cast<const ControlPage*>(base + card.at("page").get<std::uint64_t>()), keep};
-  const std::string trace = card.at("trace");
-  if (trace.empty()) {
-    peer.records = {reinterpret_cast<const RecordPage*>(base + card.at("records").get<std::uint64_t>()), keep};
-  } else if (const auto file = map_file(trace, RecordRing::bytes())) {
+  peer.page = {reinterpret_cast<const ControlPage*>(base + card.page), keep};
+  if (card.trace.empty()) {
+    peer.records = {reinterpret_cast<const RecordPage*>(base + card.records), keep};
+  } else if (const auto file = map_file(card.trace, RecordRing::bytes())) {
     peer.records = {file, reinterpret_cast<const RecordPage*>(file.get())};
   } else {
-    log::warning("the records of rank {} cannot be read at {}: verdicts will say nothing of it", peer.rank, trace);
+    log::warning("the records of rank {} cannot be read at {}: verdicts will say nothing of it", peer.rank, card.trace);
   }
 }
 
@@ -112,51 +153,39 @@ std::string ControlPeer::name() const { return fmt::format("rank {} (host {}, pr
 std::vector<ControlPeer> meet_control_peers(const Exchange& exchange, const ControlSetup& setup,
                                             const ControlPages& pages, const ControlIntroduction& mine) {
   const bool times_calls = setup.config.time_calls || !setup.config.trace_dir.empty();
-  const Json card = {{"token", mine.token},
-                     {"process", process_token()},
-                     {"pid", ::getpid()},
-                     {"host", setup.host_id},
-                     {"name", setup.config.host_id.empty() ? host_name() : setup.config.host_id},
-                     {"bell", mine.doorbell},
-                     {"addresses", mine.addresses},
-                     {"page", pages.page_offset},
-                     {"records", pages.records_offset},
-                     {"trace", pages.trace},
-                     {"secret", !setup.secret.empty()},
-                     {"clock", times_calls ? clock_identity() : std::string()}};
-  std::vector<ControlPeer> peers;
-  std::vector<Json> cards;
-  for (const Bytes& b : exchange.all_gather(to_cbor(card))) {
-    const Json& c = cards.emplace_back(from_cbor(b));
-    ControlPeer& peer = peers.emplace_back();
-    peer.rank = static_cast<int>(peers.size()) - 1;
-    peer.token = c.at("token");
-    peer.process_token = c.at("process");
-    peer.process = c.at("pid");
-    peer.host_id = c.at("host");
-    peer.host_name = c.at("name");
-    peer.doorbell = c.at("bell");
-    if (peer.doorbell.size() > Doorbell::kLongestName)
-      throw Error(Code::Mismatch,
-                  fmt::format("rank {} says that its control socket has a name of {} bytes, expected at most {}",
-                              peer.rank, peer.doorbell.size(), Doorbell::kLongestName),
-                  peer.rank);
-    peer.clock = c.at("clock");
-    peer.addresses = c.at("addresses");
-  }
-  for (std::size_t r = 0; r < peers.size(); ++r) {
-    const bool stranger = peers[r].host_id != peers[0].host_id && peers[r].process_token != peers[0].process_token;
-    const std::size_t without = !cards[0].at("secret") ? 0 : r;
-    if (!stranger || cards[without].at("secret")) continue;
+  const PeerCard mine_card{.peer = {.rank = exchange.rank,
+                                    .token = mine.token,
+                                    .process_token = process_token(),
+                                    .process = ::getpid(),
+                                    .host_id = setup.host_id,
+                                    .host_name = setup.config.host_id.empty() ? host_name() : setup.config.host_id,
+                                    .doorbell = mine.doorbell,
+                                    .clock = times_calls ? clock_identity() : std::string(),
+                                    .addresses = mine.addresses},
+                           .page = pages.page_offset,
+                           .records = pages.records_offset,
+                           .trace = pages.trace,
+                           .has_secret = !setup.secret.empty()};
+  std::vector<PeerCard> cards;
+  for (const Bytes& b : exchange.all_gather(encode(mine_card)))
+    cards.push_back(decode(static_cast<int>(cards.size()), b));
+  const ControlPeer& first = cards[0].peer;
+  for (std::size_t r = 0; r < cards.size(); ++r) {
+    const ControlPeer& peer = cards[r].peer;
+    const bool stranger = peer.host_id != first.host_id && peer.process_token != first.process_token;
+    const std::size_t without = cards[0].has_secret ? r : 0;
+    if (!stranger || cards[without].has_secret) continue;
     throw Error(
         Code::Unavailable,
         fmt::format("ranks 0 and {} are on different hosts ({}, {}), and rank {} has no secret to authenticate with: "
                     "set SINEW_SECRET_FILE to a file with the same random bytes on every host",
-                    r, peers[0].host_name, peers[r].host_name, without));
+                    r, first.host_name, peer.host_name, without));
   }
-  for (std::size_t r = 0; r < peers.size(); ++r) {
-    find_pages(peers[r], cards[r], setup.host);
-    peers[r].life = setup.host.life_of(static_cast<int>(r));
+  std::vector<ControlPeer> peers;
+  for (PeerCard& card : cards) {
+    find_pages(card, setup.host);
+    card.peer.life = setup.host.life_of(card.peer.rank);
+    peers.push_back(std::move(card.peer));
   }
   return peers;
 }

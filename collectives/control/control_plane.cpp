@@ -11,9 +11,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A wait this long asks why.
+/// A wait this long asks why, if it costs the host little (patience_of).
 constexpr auto kPatience = milliseconds(200);
 constexpr std::size_t kRanksAtFullPace = 128;
+/// The time to read the records of one rank of this host: two page faults at first, and a file of /proc.
+constexpr auto kReadRecords = std::chrono::microseconds(40);
+/// If all ranks of a host ask, they take at most a part of its time: one in so many.
+constexpr int kPartOfTime = 4;
 /// How long a call that saw its peer's end, or another call, waits for the whole story, and a message for what its peer
 /// did before it went.
 constexpr auto kHoldFor = milliseconds(1000);
@@ -54,10 +58,21 @@ Status end_for(const PendingCall& call, const Group& group, const Status& reason
   return reason.code() != Code::PeerLost || names_it ? reason : name_call(call, group, reason);
 }
 
+/// The time between two looks of a rank at the records of all ranks of its host. Each of N ranks reads N records. With
+/// more ranks than cores, those that wait would otherwise keep the cores from the ranks that they wait for.
+Duration patience_of(const HostPeers& host) noexcept {
+  const auto ranks = std::ssize(host.ranks());
+  const Duration all_look = kReadRecords * ranks * ranks / std::max(host.usable_cores(), 1);
+  return std::max<Duration>(kPatience, kPartOfTime * all_look);
+}
+
 }  // namespace
 
 ControlPlane::ControlPlane(const Exchange& exchange, const ControlSetup& setup, CallSlab& calls)
-    : calls_(calls), service_(exchange, setup), ring_(service_.records(), exchange.rank) {}
+    : calls_(calls),
+      service_(exchange, setup),
+      ring_(service_.records(), exchange.rank),
+      patience_(patience_of(setup.host)) {}
 
 ControlPlane::~ControlPlane() = default;
 
@@ -289,7 +304,8 @@ void ControlPlane::watch(Clock::time_point now) {
     end(*communicator, known.ok() ? Status(Code::Timeout, "deadline passed: " + verdict.text, verdict.blamed) : known);
   }
   // Who waits asks all other hosts, and of so many that nobody may be kept from its work by the questions of all.
-  if (now - judged_ < kPatience * static_cast<int>(1 + service_.peers().size() / kRanksAtFullPace)) return;
+  const Duration pace = kPatience * static_cast<int>(1 + service_.peers().size() / kRanksAtFullPace);
+  if (now - judged_ < std::max(pace, patience_)) return;
   judged_ = now;
   judge_pending(pending, now);
 }
@@ -308,7 +324,7 @@ void ControlPlane::judge_pending(const std::vector<PendingCall*>& pending, Clock
   std::map<const void*, PendingCall*> oldest;
   std::vector<PendingCall*> chosen;
   for (PendingCall* call : pending) {
-    if (now - call->first_seen_waiting < kPatience) continue;
+    if (now - call->first_seen_waiting < patience_) continue;
     if (is_message(*call)) {
       chosen.push_back(call);
       continue;

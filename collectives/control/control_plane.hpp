@@ -58,7 +58,8 @@ class SINEW_API ControlPlane : public ProgressSource {
   /// A call that is about to end other than Ok. true: keeps it until the whole reason is known, or a moment longer than
   /// that takes; then CallSlab::settle ends it.
   bool hold(PendingCall& call);
-  /// Looks at what waits: deadlines, and after 200 ms without an end, the verdict.
+  /// Looks at what waits: deadlines, and after 200 ms without an end, the verdict. It comes later on a host with many
+  /// more ranks than cores.
   void watch(Clock::time_point now);
   /// What keeps a communicator's calls waiting, in words; empty where nothing waits.
   std::string verdict(const Controlled& communicator);
@@ -107,6 +108,7 @@ class SINEW_API ControlPlane : public ProgressSource {
   CallSlab& calls_;
   ControlService service_;
   RecordRing ring_;
+  const Duration patience_;                           // the least time between two looks at the records of all ranks
   std::map<const void*, Controlled*> communicators_;  // by owner
   std::function<void(int)> lost_;
   std::vector<Held> held_;

@@ -56,7 +56,12 @@ ControlService::ControlService(const Exchange& exchange, const ControlSetup& set
     }
     peers_ = meet_control_peers(exchange, setup, pages_, mine);
     ProcessPlanes::open(token_, *this);
-    look_everywhere();  // what was said before we listened
+    // Ranks of this process do not ring, so their boards are read now for earlier notices. Ranks of other processes
+    // have rung if they have said anything. The socket has kept that, because it was there before they knew its name.
+    // So their boards are not read: N boards in each of N processes would cost N * N page faults.
+    for (const ControlPeer& p : peers_) {
+      if (p.rank != rank_ && p.process_token == process_token()) look(p.rank);
+    }
     if (alone()) return;
     or_give_up(exchange, [&] {
       thread_ = ControlThread::of_process();
@@ -115,7 +120,6 @@ void ControlService::serve(const Keys& keys) {
     if (p.life < 0 || !watched.insert(p.process_token).second) continue;
     thread_->watch(p.life, {.read = true}, [this, token = p.process_token] { process_ended(token); });
   }
-  look_everywhere();
   compare_records();
   if (!port_) return;
   const ControlPeer& self = peers_[static_cast<std::size_t>(rank_)];
