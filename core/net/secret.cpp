@@ -1,7 +1,10 @@
+#include <array>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 
@@ -39,6 +42,17 @@ Bytes secret_from_file(const std::string& path) {
                                                    path, bytes, kLeastBytes));
   }
   return secret;
+}
+
+std::string secret_name(const Bytes& secret, std::string_view text) {
+  constexpr std::size_t kNameBytes = 16;
+  Bytes both = secret;
+  const auto tail = std::as_bytes(std::span(text));
+  both.insert(both.end(), tail.begin(), tail.end());
+  std::array<unsigned char, 32> digest{};
+  EVP_Digest(both.data(), both.size(), digest.data(), nullptr, EVP_sha256(), nullptr);
+  OPENSSL_cleanse(both.data(), both.size());
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(kNameBytes), ""));
 }
 
 }  // namespace sinew

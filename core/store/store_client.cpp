@@ -46,13 +46,15 @@ std::string trouble_with(const Error& e) {
 StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::move(options)) {
   const Deadline until = deadline.or_after(options_.timeout);
   const StoreIdentity me{options_.group, options_.rank, options_.ranks, ::getpid(), host_name()};
-  const Bytes hello = WireWriter().bytes(me.encode()).take();
+  introduce(StoreOp::Hello, WireWriter().bytes(me.encode()).take(), until);
+}
+
+Bytes StoreClient::introduce(StoreOp op, const Bytes& fields, Deadline until) {
   const Options given = options_;
-  for (bool is_heard = false; !is_heard;) {
+  for (;;) {
     connect(until);
     try {
-      ask(StoreOp::Hello, hello, until);
-      is_heard = true;
+      return ask(op, fields, until);
     } catch (const Error& e) {
       if (e.code() == Code::Unavailable) {
         found_before_ = fmt::format("{}: {}", peer_.text(), e.what());
@@ -65,6 +67,13 @@ StoreClient::StoreClient(Options options, Deadline deadline) : options_(std::mov
       if (broken_.empty() || until.passed()) throw;
     }
   }
+}
+
+std::pair<Socket, RelayParent> StoreClient::attach(Options options, const RelayIntroduction& relay, Deadline deadline) {
+  StoreClient visitor;
+  visitor.options_ = std::move(options);
+  const Bytes answer = visitor.introduce(StoreOp::Attach, WireWriter().bytes(relay.encode()).take(), deadline);
+  return {std::move(visitor.stream_->socket()), RelayParent::decode(answer)};
 }
 
 std::optional<StoreWelcome> StoreClient::who_serves(const SocketAddress& address, Deadline deadline) {
@@ -153,15 +162,27 @@ std::string StoreClient::greet(Socket socket, const SocketAddress& address, Dead
 }
 
 void StoreClient::lost(const std::string& how) {
-  const bool launcher = server_.host == StoreHost::Launcher;
-  const std::string who = launcher ? "the launcher" : "rank 0";
   const bool is_silent = how == std::generic_category().message(ETIMEDOUT);
-  broken_ =
-      fmt::format("{}, which serves the store at {}, is gone ({}{})", who, peer_.text(), how,
-                  is_silent ? ": its host is down, or the network loses packets, such as those longer than the MTU "
-                              "of a link; sinew-info doctor tries all ways"
-                            : "");
-  throw Error(Code::PeerLost, broken_, launcher ? -1 : 0);
+  const std::string more =
+      is_silent ? ": its host is down, or the network loses packets, such as those longer than the MTU of a link; "
+                  "sinew-info doctor tries all ways"
+                : "";
+  std::string who = "rank 0";
+  int rank = 0;
+  switch (server_.host) {
+    case StoreHost::Rank: break;
+    case StoreHost::Launcher:
+      who = "the launcher";
+      rank = -1;
+      break;
+    case StoreHost::Relay:
+      rank = server_.rank;
+      broken_ = fmt::format("rank {} (process {}), which leads the ranks of this host to the store, is gone ({})", rank,
+                            server_.pid, how);
+      throw Error(Code::PeerLost, broken_, rank);
+  }
+  broken_ = fmt::format("{}, which serves the store at {}, is gone ({}{})", who, peer_.text(), how, more);
+  throw Error(Code::PeerLost, broken_, rank);
 }
 
 bool StoreClient::wait(Deadline deadline) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sinew/core/net/framed_stream.hpp>
@@ -44,6 +45,10 @@ class SINEW_API StoreClient final : public Store {
   /// Timeout where somebody listens but does not say who it is.
   static std::optional<StoreWelcome> who_serves(const SocketAddress& address, Deadline deadline);
 
+  /// For a relay: connects to the server at one of these addresses, and presents itself. Returns the connection and the
+  /// server's answer. Errors: those of the constructor.
+  static std::pair<Socket, RelayParent> attach(Options options, const RelayIntroduction& relay, Deadline deadline);
+
   /// Who serves it; for TCP servers a rank is assumed.
   const StoreWelcome& server() const noexcept { return server_; }
   /// The job's secret: as given, or as the server of a UNIX socket said.
@@ -72,6 +77,8 @@ class SINEW_API StoreClient final : public Store {
  private:
   StoreClient() = default;
   void connect(Deadline deadline);
+  /// Connects, and makes the first request. Returns the fields of the answer.
+  Bytes introduce(StoreOp op, const Bytes& fields, Deadline deadline);
   /// Uses this connection from now on. On a UNIX socket it first receives the server's StoreWelcome. Returns an empty
   /// string, or the reason why this server does not serve the client now.
   std::string greet(Socket socket, const SocketAddress& address, Deadline deadline);

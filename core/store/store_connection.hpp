@@ -1,34 +1,16 @@
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include <sinew/core/deadline.hpp>
 #include <sinew/core/net/framed_stream.hpp>
-#include <sinew/core/store/elastic_members.hpp>
-#include <sinew/core/store/store_protocol.hpp>
-#include <sinew/core/store/store_table.hpp>
+#include <sinew/core/store/store_seat.hpp>
 
 namespace sinew {
 
-/// A request that waits in the server.
-struct ParkedRequest {
-  std::vector<std::string> keys;  ///< Get and Wait: not there when it was parked
-  bool wants_value = false;
-  bool wants_round = false;  ///< NextRound
-  std::string gathering;     ///< AllGather: its name
-  std::shared_ptr<Gathering> round;
-  Deadline deadline;
-  Clock::time_point since{};
-  Duration allowed{};
-};
-
-/// One client of a StoreServer.
-/// Memory: at most one request, and the replies that wait. All clients of one all_gather share the same reply.
-class StoreConnection {
+/// A connection to a StoreServer: one client, or a relay with all its clients.
+/// Memory: at most one request, and the replies that wait.
+class StoreConnection final : public StoreSeat {
  public:
   /// `longest_request`: the most bytes of a request. A client that announces more is disconnected.
   StoreConnection(Socket socket, std::size_t longest_request) : stream_(std::move(socket), longest_request) {}
@@ -45,16 +27,13 @@ class StoreConnection {
     });
   }
   /// Queues and writes as much as the socket takes.
-  void send(std::shared_ptr<const Bytes> frame) { stream_.send(std::move(frame)); }
+  void send(std::shared_ptr<const Bytes> frame) override { stream_.send(std::move(frame)); }
   void flush() { stream_.flush(); }
-  /// What is queued goes out, then the connection ends.
-  void close_after_flush() noexcept { closing_ = true; }
+  void close_after_flush() noexcept override { closing_ = true; }
   bool finished() const noexcept { return stream_.ended() || (closing_ && idle()); }
   bool idle() const noexcept { return stream_.idle(); }
-
-  std::optional<StoreIdentity> identity;
-  std::optional<ParkedRequest> parked;
-  std::optional<ElasticMembers::Id> member;  ///< set with its first NextRound
+  /// Why the stream has ended.
+  const std::string& reason() const noexcept { return stream_.reason(); }
 
  private:
   FramedStream stream_;

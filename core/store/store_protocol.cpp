@@ -9,6 +9,13 @@ namespace {
 
 constexpr std::uint64_t kWelcomeMagic = 0x31755f77656e6973;  // "sinew_u1"
 
+void require_version(WireReader& reader) {
+  if (const auto version = reader.value<std::uint32_t>(); version != kStoreProtocolVersion) {
+    throw Error(Code::Mismatch, fmt::format("store: a client speaks version {} of its protocol, the server version {}",
+                                            version, kStoreProtocolVersion));
+  }
+}
+
 }  // namespace
 
 Bytes StoreIdentity::encode() const {
@@ -17,10 +24,7 @@ Bytes StoreIdentity::encode() const {
 
 StoreIdentity StoreIdentity::decode(std::span<const std::byte> fields) {
   WireReader reader(fields);
-  if (const auto version = reader.value<std::uint32_t>(); version != kStoreProtocolVersion) {
-    throw Error(Code::Mismatch, fmt::format("store: a client speaks version {} of its protocol, the server version {}",
-                                            version, kStoreProtocolVersion));
-  }
+  require_version(reader);
   StoreIdentity id;
   id.group = reader.text();
   id.rank = reader.value<int>();
@@ -31,7 +35,7 @@ StoreIdentity StoreIdentity::decode(std::span<const std::byte> fields) {
 }
 
 Bytes StoreWelcome::encode() const {
-  return WireWriter().value(kWelcomeMagic).value(host).value(pid).bytes(secret).text(elsewhere).take();
+  return WireWriter().value(kWelcomeMagic).value(host).value(pid).bytes(secret).text(elsewhere).value(rank).take();
 }
 
 StoreWelcome StoreWelcome::decode(std::span<const std::byte> fields) {
@@ -46,7 +50,47 @@ StoreWelcome StoreWelcome::decode(std::span<const std::byte> fields) {
   w.pid = reader.value<int>();
   w.secret = reader.owned_bytes();
   w.elsewhere = reader.text();
+  if (reader.left() > 0) w.rank = reader.value<int>();  // servers without relays do not send it
   return w;
+}
+
+std::string RelayIntroduction::name() const {
+  const std::string who = rank < 0 ? "sinew-run" : fmt::format("rank {}", rank);
+  return fmt::format("{} (process {} on host {})", who, pid, host);
+}
+
+Bytes RelayIntroduction::encode() const {
+  WireWriter out;
+  out.value(kStoreProtocolVersion).text(host).value(pid).value(rank).text(addresses).value(number).value(unreachable);
+  return out.take();
+}
+
+RelayIntroduction RelayIntroduction::decode(std::span<const std::byte> fields) {
+  WireReader reader(fields);
+  require_version(reader);
+  RelayIntroduction relay;
+  relay.host = reader.text();
+  relay.pid = reader.value<int>();
+  relay.rank = reader.value<int>();
+  relay.addresses = reader.text();
+  relay.number = reader.value<int>();
+  relay.unreachable = reader.value<int>();
+  return relay;
+}
+
+Bytes RelayParent::encode() const {
+  return WireWriter().value(number).value(parent).text(addresses).text(name).value(rank).take();
+}
+
+RelayParent RelayParent::decode(std::span<const std::byte> fields) {
+  WireReader reader(fields);
+  RelayParent place;
+  place.number = reader.value<int>();
+  place.parent = reader.value<int>();
+  place.addresses = reader.text();
+  place.name = reader.text();
+  place.rank = reader.value<int>();
+  return place;
 }
 
 std::shared_ptr<const Bytes> framed_reply(const Status& status) {

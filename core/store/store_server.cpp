@@ -5,10 +5,20 @@
 #include <future>
 #include <list>
 #include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/net/acceptor.hpp>
+#include <sinew/core/net/framed_stream.hpp>
+#include <sinew/core/store/relay_clients.hpp>
+#include <sinew/core/store/relay_service.hpp>
+#include <sinew/core/store/store_connection.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <sinew/core/store/store_service.hpp>
 #include <sinew/core/system/thread_without_signals.hpp>
@@ -30,24 +40,49 @@ struct StoreServer::State {
         options(std::move(o)),
         service({.ranks = options.ranks, .meets_once = options.host == StoreHost::Rank, .notice = options.notice},
                 options.elastic),
-        next_sweep(loop) {}
+        tree(options.fan_out),
+        next_sweep(l) {
+    if (options.relay) handler = &relay;
+    const bool launcher = options.host == StoreHost::Launcher;
+    relays.push_back({.name = launcher ? "the launcher" : "rank 0", .rank = launcher ? -1 : 0});
+  }
 
   struct Client {
     std::unique_ptr<StoreConnection> connection;
-    EventLoop::Watch watch{};  // destroyed before the socket that it watches
+    std::unique_ptr<RelayClients> behind{};  // of a relay
+    EventLoop::Watch watch{};                // destroyed before the socket that it watches
+    bool has_left = false;
+  };
+  /// A relay as the server of the store knows it.
+  struct KnownRelay {
+    std::string name;
+    std::string addresses{};
+    int rank = -1;
   };
 
   void welcome(FileDescriptor socket);
   StoreConnection* admit(Socket socket);
   void serve(std::uint64_t id);
+  void take_request(Client& client, const Bytes& request);
+  void attach(Client& client, const Bytes& request);
+  void read_parent();
   void sweep_soon();
   void sweep();
+  void drop_ended();
+  void leave(Client& client);
 
   EventLoop& loop;
   StoreServerOptions options;
   std::list<Acceptor> unix_sockets;
-  std::map<std::uint64_t, Client> clients;
   StoreService service;
+  RelayService relay;
+  StoreHandler* handler = &service;
+  RelayTree tree;
+  std::vector<KnownRelay> relays;  // by number; 0 is this server
+  std::map<std::uint64_t, Client> clients;
+  RelayParent parent;
+  std::optional<FramedStream> to_parent;
+  EventLoop::Watch parent_watch;  // destroyed before the socket that it watches
   std::uint64_t next_id = 0;
   EventLoop::Timer next_sweep;
   bool sweeps_soon = false;
@@ -66,10 +101,22 @@ void StoreServer::listen(Listener unix_socket) {
 
 void StoreServer::take(Socket client) { state_->admit(std::move(client)); }
 
+void StoreServer::lead_to(Socket connection, const RelayParent& parent) {
+  State& s = *state_;
+  constexpr std::size_t kLongestBatch = (1ull << 32) - 1;
+  s.parent = parent;
+  keep_alive(connection.get(), true);
+  s.to_parent.emplace(std::move(connection), kLongestBatch);
+  s.parent_watch = s.loop.watch(s.to_parent->descriptor(), {.read = true}, [state = &s] { state->read_parent(); });
+  s.relay.lead_to([state = &s](const Bytes& batch) { state->to_parent->send(FramedStream::frame(batch)); });
+  s.read_parent();  // TLS may have read bytes already, for which no event comes
+}
+
 bool StoreServer::idle() const noexcept {
   return std::ranges::all_of(state_->clients, [](const auto& entry) {
     const StoreConnection& c = *entry.second.connection;
-    return c.finished() || c.idle();
+    const bool has_answers = entry.second.behind && entry.second.behind->has_answers();
+    return c.finished() || (c.idle() && !has_answers);
   });
 }
 
@@ -99,7 +146,8 @@ void StoreServer::State::welcome(FileDescriptor socket) {
   if (!same_user(socket.get())) return;
   StoreConnection* client = admit(Socket(std::move(socket), Socket::End::Accepts, nullptr));
   if (client == nullptr) return;
-  const StoreWelcome welcome{options.host, ::getpid(), options.secret, options.elsewhere};
+  const StoreWelcome welcome{options.host, ::getpid(), options.secret, options.elsewhere,
+                             options.relay ? options.relay->rank : -1};
   client->send(FramedStream::frame(welcome.encode()));
   if (!options.elsewhere.empty()) client->close_after_flush();
 }
@@ -128,8 +176,68 @@ void StoreServer::State::serve(std::uint64_t id) {
   if (it == clients.end()) return;
   StoreConnection& c = *it->second.connection;
   c.flush();
-  c.read([&](const Bytes& request) { service.handle(c, request); });
-  if (c.finished()) service.forget(c);  // at once: the next connection may be of a process that follows this one
+  c.read([&](const Bytes& request) { take_request(it->second, request); });
+  if (c.finished()) leave(it->second);  // at once: the next connection may be of a process that follows this one
+}
+
+void StoreServer::State::take_request(Client& client, const Bytes& request) {
+  if (!client.behind) {
+    const bool attaches = !request.empty() && static_cast<StoreOp>(request.front()) == StoreOp::Attach;
+    return attaches ? attach(client, request) : handler->handle(*client.connection, request);
+  }
+  try {
+    client.behind->take(request);
+  } catch (const Error& e) {
+    log::warning("the store drops a relay: {}", e.what());
+    client.connection->close_after_flush();
+  }
+}
+
+/// A relay has come. The server of the store finds its place. At a relay it stays, because the server has sent it
+/// there.
+void StoreServer::State::attach(Client& client, const Bytes& request) try {
+  WireReader reader(request);
+  static_cast<void>(reader.value<StoreOp>());
+  static_cast<void>(reader.value<std::uint32_t>());
+  RelayIntroduction who = RelayIntroduction::decode(reader.bytes());
+  RelayParent place{.number = who.number};
+  if (handler == &service) {
+    const bool again = tree.is_relay(who.number);
+    if (!again) service.require_unmet();
+    const RelayTree::Place at = again ? tree.add_again(who.number, who.unreachable) : tree.add();
+    if (!again) relays.push_back({who.name(), who.addresses, who.rank});
+    const KnownRelay& above = relays[static_cast<std::size_t>(at.parent)];
+    place = {at.number, at.parent, above.addresses, above.name, above.rank};
+    log::debug("{} is relay {}, below {}", who.name(), at.number, at.parent);
+  }
+  client.connection->send(framed_reply(place.encode()));
+  if (place.addresses.empty()) {
+    keep_alive(client.connection->descriptor(), true);
+    client.behind = std::make_unique<RelayClients>(*handler, std::move(who));
+  } else {
+    client.connection->close_after_flush();
+  }
+} catch (const Error& e) {
+  client.connection->send(framed_reply(status_of(e)));
+  client.connection->close_after_flush();
+}
+
+/// Takes what the parent has sent. If its connection has ended, the clients are told.
+void StoreServer::State::read_parent() {
+  to_parent->flush();
+  try {
+    to_parent->read([this](const Bytes& batch) { relay.take(batch); });
+  } catch (const Error& e) {
+    to_parent->end(e.what());
+  }
+  if (to_parent->ended()) {
+    parent_watch = {};
+    relay.cut(Status(Code::PeerLost,
+                     fmt::format("{}, which leads {} to the store, is gone ({})", parent.name, options.relay->name(),
+                                 to_parent->reason()),
+                     parent.rank));
+  }
+  sweep_soon();
 }
 
 /// A sweep looks at all clients: one for all events that come together.
@@ -137,21 +245,48 @@ void StoreServer::State::sweep_soon() {
   if (!std::exchange(sweeps_soon, true)) next_sweep.start(Clock::now(), [this] { sweep(); });
 }
 
+/// Drops connections that have ended. Their ends may give others an answer.
+void StoreServer::State::drop_ended() {
+  for (auto it = clients.begin(); it != clients.end();) {
+    StoreConnection& c = *it->second.connection;
+    if (!c.finished()) {
+      ++it;
+      continue;
+    }
+    leave(it->second);
+    it = clients.erase(it);
+  }
+}
+
+/// Tells those who wait for this client. A second call does nothing.
+void StoreServer::State::leave(Client& client) {
+  if (std::exchange(client.has_left, true)) return;
+  if (client.behind) {
+    client.behind->cut(client.connection->reason());
+  } else {
+    handler->forget(*client.connection, {});
+  }
+}
+
 /// Drops connections that have ended, and answers requests whose deadlines have passed. Then sets the events for which
 /// the sockets are watched, and the timer for the next deadline.
 void StoreServer::State::sweep() {
   sweeps_soon = false;
-  const Deadline next = service.expire();
-  for (auto it = clients.begin(); it != clients.end();) {
-    StoreConnection& c = *it->second.connection;
-    if (c.finished()) {
-      service.forget(c);
-      it = clients.erase(it);
-      continue;
+  drop_ended();
+  const Deadline next = handler->expire();
+  for (auto& [id, client] : clients) {
+    StoreConnection& c = *client.connection;
+    if (client.behind) {
+      if (auto answers = client.behind->answers()) c.send(FramedStream::frame(*answers));
     }
-    it->second.watch.want(c.interest());
-    ++it;
+    if (!c.finished()) {
+      client.watch.want(c.interest());
+    } else {
+      sweep_soon();  // it has ended since
+    }
   }
+  if (to_parent && !to_parent->ended()) parent_watch.want(to_parent->interest());
+  if (sweeps_soon) return;
   if (next.at() == Clock::time_point::max()) return next_sweep.stop();
   next_sweep.start(std::max(next.at(), Clock::now() + std::chrono::milliseconds(1)), [this] { sweep(); });
 }
@@ -185,6 +320,12 @@ void StoreServerThread::serve(std::shared_ptr<ListeningPort> port, std::uint64_t
         keep_alive(socket.get(), true);  // a client whose host or network fails leaves
         loop_.post([this, client = std::make_shared<Socket>(std::move(socket))] { server_.take(std::move(*client)); });
       });
+}
+
+void StoreServerThread::lead_to(Socket connection, const RelayParent& parent) {
+  loop_.post([this, socket = std::make_shared<Socket>(std::move(connection)), parent] {
+    server_.lead_to(std::move(*socket), parent);
+  });
 }
 
 void StoreServerThread::lose(int rank, const std::string& why) {

@@ -12,6 +12,7 @@
 #include <sinew/core/net/socket.hpp>
 #include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/elastic_members.hpp>
+#include <sinew/core/store/relay_tree.hpp>
 #include <sinew/core/store/store_protocol.hpp>
 #include <sinew/core/system/fork_count.hpp>
 
@@ -27,12 +28,17 @@ struct StoreServerOptions {
   /// Called once for each exchange that has waited for StoreService::kLate for ranks which have not even connected.
   /// Thread: the loop's.
   std::function<void(const std::string& missing)> notice{};
+  int fan_out = kRelayFanOut;  ///< the most relays that have the same parent
+  /// This process: it is a relay (host is StoreHost::Relay, or Launcher) and leads to a store elsewhere. The server
+  /// answers once lead_to() has given it its parent.
+  std::optional<RelayIntroduction> relay{};
 };
 
 /// Serves a store to the processes of a job, on its owner's loop. Clients of this host connect to a UNIX socket. Other
-/// clients connect to a ListeningPort, which authenticates them. The ranks of a group meet once at a store that a rank
-/// serves: whoever comes after all have come is of a later start, and is told to look for the next store. A launcher's
-/// store serves all programs that a rank runs one after the other.
+/// clients connect to a ListeningPort, which authenticates them. A client may be a relay, which speaks for the ranks of
+/// its host and for further relays (ADR 48). The server itself may be a relay.
+/// The ranks of a group meet once at a store that a rank serves: whoever comes after all have come is of a later start,
+/// and is told to look for the next store. A launcher's store serves all programs that a rank runs one after the other.
 /// Thread: the loop's. Cost: for each client a descriptor, and the memory of at most one request.
 class SINEW_API StoreServer {
  public:
@@ -45,6 +51,9 @@ class SINEW_API StoreServer {
   void listen(Listener unix_socket);
   /// Serves an authenticated connection.
   void take(Socket client);
+  /// For a relay: `connection` leads to its parent. Requests that have come before go there now. If the connection
+  /// ends, all clients get PeerLost with the parent's name.
+  void lead_to(Socket connection, const RelayParent& parent);
   /// All answers have left this process.
   bool idle() const noexcept;
   /// Returns true if a rank of another process has left or was refused, and connected ranks have not been told. After
@@ -76,6 +85,8 @@ class SINEW_API StoreServerThread {
   void listen(Listener unix_socket);
   /// Serves the connections that come to the port for the store with this number (AuthClaim::instance).
   void serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance);
+  /// As StoreServer::lead_to.
+  void lead_to(Socket connection, const RelayParent& parent);
   /// As StoreServer::lose.
   void lose(int rank, const std::string& why);
   /// As StoreServer::expect.

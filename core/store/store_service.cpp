@@ -17,7 +17,7 @@ std::string seconds(Duration d) {
 
 }  // namespace
 
-void StoreService::handle(StoreConnection& from, const Bytes& request) {
+void StoreService::handle(StoreSeat& from, const Bytes& request) {
   try {
     dispatch(from, request);
   } catch (const Error& e) {
@@ -26,7 +26,7 @@ void StoreService::handle(StoreConnection& from, const Bytes& request) {
   }
 }
 
-void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
+void StoreService::dispatch(StoreSeat& from, const Bytes& request) {
   WireReader reader(request);
   const auto op = reader.value<StoreOp>();
   const auto milliseconds = reader.value<std::uint32_t>();
@@ -72,7 +72,7 @@ void StoreService::dispatch(StoreConnection& from, const Bytes& request) {
   wake();
 }
 
-void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
+void StoreService::hello(StoreSeat& from, const StoreIdentity& id) {
   if (from.identity) throw Error(Code::Mismatch, "store: a client said twice who it is");
   if (id.ranks < 0 || id.ranks > kMostRanks) {
     throw Error(Code::InvalidArgument,
@@ -93,10 +93,8 @@ void StoreService::hello(StoreConnection& from, const StoreIdentity& id) {
       throw Error(Code::InvalidArgument, fmt::format("store: rank {} of a job of {} ranks", id.rank, id.ranks),
                   id.rank);
     }
-    if (const auto met = met_.find(id.group); met != met_.end() && !present_.contains({id.group, id.rank})) {
-      throw Error(Code::Unavailable,
-                  fmt::format("the store there is of a job that has started already, on {}", met->second), 0);
-    }
+    const auto met = met_.find(id.group);
+    if (met != met_.end() && !present_.contains({id.group, id.rank})) refuse_of_later_start(met->second);
     const auto [at, fresh] = present_.emplace(std::pair(id.group, id.rank), id);
     if (!fresh) {
       throw Error(Code::Mismatch,
@@ -126,7 +124,7 @@ std::optional<Status> StoreService::first_departure(const std::string& group,
   return first == nullptr ? std::nullopt : std::optional(first->why);
 }
 
-void StoreService::park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds) {
+void StoreService::park(StoreSeat& from, ParkedRequest request, std::uint32_t milliseconds) {
   request.since = Clock::now();
   request.allowed = std::chrono::milliseconds(milliseconds);
   request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
@@ -143,7 +141,7 @@ ElasticMembers& StoreService::members() {
   return *membership_;
 }
 
-void StoreService::next_round(StoreConnection& from, std::span<const std::byte> request, std::uint32_t milliseconds) {
+void StoreService::next_round(StoreSeat& from, std::span<const std::byte> request, std::uint32_t milliseconds) {
   ElasticMembers& all = members();
   if (rounds_end_) rounds_end_->require();
   if (!from.member) from.member = next_member_++;
@@ -157,7 +155,7 @@ void StoreService::next_round(StoreConnection& from, std::span<const std::byte> 
 void StoreService::end_rounds(const std::string& why) {
   rounds_end_ = Status(Code::Aborted, why);
   const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
+  for (StoreSeat* c : waiting) {
     if (c->parked->wants_round) answer(*c, framed_reply(*rounds_end_));
   }
 }
@@ -180,7 +178,7 @@ void StoreService::form_rounds() {
        {group_of_ranks(formed->round.number - 1), group_of_members(formed->round.number - 1)})
     left_.erase(left_.lower_bound({group, 0}), left_.upper_bound({group, kMostRanks}));
   const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
+  for (StoreSeat* c : waiting) {
     if (!c->member || !c->parked->wants_round) continue;
     const auto at = std::ranges::find(formed->ids, *c->member);
     if (at == formed->ids.end()) continue;
@@ -189,7 +187,7 @@ void StoreService::form_rounds() {
   }
 }
 
-void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
+void StoreService::gather(StoreSeat& from, ParkedRequest request, std::uint32_t milliseconds,
                           std::span<const std::byte> mine) {
   const StoreIdentity& id = *from.identity;
   if (id.rank < 0) throw Error(Code::InvalidArgument, "store: only a client with a rank takes part in an all-gather");
@@ -202,8 +200,7 @@ void StoreService::gather(StoreConnection& from, ParkedRequest request, std::uin
   }
   // The others were judged when who does not come was lost or left.
   const std::optional<Status> end = end_of(*round, id.group);
-  if (end)
-    fail_rounds([&](const StoreConnection&, const Gathering& r) { return &r == round.get() ? end : std::nullopt; });
+  if (end) fail_rounds([&](const StoreSeat&, const Gathering& r) { return &r == round.get() ? end : std::nullopt; });
 }
 
 std::optional<Status> StoreService::end_of(const Gathering& round, const std::string& group) const {
@@ -219,19 +216,19 @@ void StoreService::deliver(const Gathering& round) {
   for (int r = 0; r < round.ranks(); ++r) fields.bytes(round.part(r));
   const auto reply = framed_reply(fields.take());
   const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
+  for (StoreSeat* c : waiting) {
     if (c->parked->round.get() == &round) answer(*c, reply);
   }
 }
 
 void StoreService::wake() {
   for (auto at = parked_.begin(); at != parked_.end();) {
-    StoreConnection& waiter = **at++;  // which leaves the set if it is answered
+    StoreSeat& waiter = **at++;  // which leaves the set if it is answered
     if (!waiter.parked->round && !waiter.parked->wants_round) answer_if_there(waiter);
   }
 }
 
-void StoreService::answer_if_there(StoreConnection& waiter) {
+void StoreService::answer_if_there(StoreSeat& waiter) {
   const std::vector<std::string>& keys = waiter.parked->keys;
   if (!std::ranges::all_of(keys, [this](const std::string& k) { return table_.find(k) != nullptr; })) return;
   WireWriter fields;
@@ -239,16 +236,16 @@ void StoreService::answer_if_there(StoreConnection& waiter) {
   answer(waiter, framed_reply(fields.take()));
 }
 
-void StoreService::answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply) {
+void StoreService::answer(StoreSeat& to, const std::shared_ptr<const Bytes>& reply) {
   parked_.erase(&to);
   to.parked.reset();
   to.send(reply);
 }
 
 void StoreService::fail_rounds(
-    const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict) {
+    const std::function<std::optional<Status>(const StoreSeat&, const Gathering&)>& verdict) {
   const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
+  for (StoreSeat* c : waiting) {
     if (!c->parked->round) continue;
     if (const auto status = verdict(*c, *c->parked->round)) {
       table_.abandon(c->parked->gathering, c->parked->round.get());
@@ -257,7 +254,7 @@ void StoreService::fail_rounds(
   }
 }
 
-void StoreService::forget(StoreConnection& gone) {
+void StoreService::forget(StoreSeat& gone, const std::string& how) {
   parked_.erase(&gone);
   if (const auto member = std::exchange(gone.member, std::nullopt)) {
     leave_round(*member);
@@ -267,9 +264,9 @@ void StoreService::forget(StoreConnection& gone) {
   if (!gone.identity || gone.identity->rank < 0) return;
   const StoreIdentity id = *std::exchange(gone.identity, std::nullopt);
   present_.erase({id.group, id.rank});
-  turn_away(id, {Code::PeerLost,
-                 fmt::format("rank {} (pid {} on {}) left before it came to the exchange", id.rank, id.pid, id.host),
-                 id.rank});
+  const std::string what = how.empty() ? "left before it came to the exchange" : "is cut off: " + how;
+  const Status why(Code::PeerLost, fmt::format("rank {} (pid {} on {}) {}", id.rank, id.pid, id.host, what), id.rank);
+  turn_away(id, why, !how.empty());
   forget_group_without_ranks(id);
 }
 
@@ -281,12 +278,13 @@ void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
   if (gone == id.ranks) left_.erase(first, last);
 }
 
-/// Nobody waits for it any more, unless it comes again.
-void StoreService::turn_away(const StoreIdentity& id, const Status& why) {
+/// Nobody waits for it any more, unless it comes again. `needs_answer`: rounds to which the rank has come end, too,
+/// since their answers do not reach it.
+void StoreService::turn_away(const StoreIdentity& id, const Status& why, bool needs_answer) {
   left_.emplace(std::pair(id.group, id.rank),
                 Departure{departures_++, why, id.pid == ::getpid() && id.host == host_name()});
-  fail_rounds([&](const StoreConnection& waiter, const Gathering& round) -> std::optional<Status> {
-    if (waiter.identity->group != id.group || round.has(id.rank)) return std::nullopt;
+  fail_rounds([&](const StoreSeat& waiter, const Gathering& round) -> std::optional<Status> {
+    if (waiter.identity->group != id.group || (round.has(id.rank) && !needs_answer)) return std::nullopt;
     return why;
   });
 }
@@ -306,15 +304,23 @@ bool StoreService::has_untold_ranks() const {
   return false;
 }
 
+void StoreService::require_unmet() const {
+  if (!met_.empty()) refuse_of_later_start(met_.begin()->second);
+}
+
+void StoreService::refuse_of_later_start(const std::string& met_on) {
+  throw Error(Code::Unavailable, fmt::format("the store there is of a job that has started already, on {}", met_on), 0);
+}
+
 void StoreService::lose(int rank, const std::string& why) {
   lost_.emplace(rank, why);
-  fail_rounds([&](const StoreConnection&, const Gathering& round) -> std::optional<Status> {
+  fail_rounds([&](const StoreSeat&, const Gathering& round) -> std::optional<Status> {
     if (rank >= round.ranks() || round.has(rank)) return std::nullopt;
     return Status(Code::PeerLost, why, rank);
   });
 }
 
-std::string StoreService::strangers(const StoreConnection& waiter) const {
+std::string StoreService::strangers(const StoreSeat& waiter) const {
   const StoreIdentity& id = *waiter.identity;
   std::vector<int> missing;
   for (int r = 0; r < id.ranks; ++r) {
@@ -323,7 +329,7 @@ std::string StoreService::strangers(const StoreConnection& waiter) const {
   return missing.empty() ? "" : fmt::format("; {} of {} never came", name_ranks(missing), id.ranks);
 }
 
-Status StoreService::late(const StoreConnection& waiter) const {
+Status StoreService::late(const StoreSeat& waiter) const {
   const ParkedRequest& request = *waiter.parked;
   if (request.round) {
     return {Code::Timeout, fmt::format("all-gather '{}': {} of {} did not come within {}", request.gathering,
@@ -359,7 +365,7 @@ Deadline StoreService::tell_who_is_late() {
   Deadline next = Deadline::never();
   if (!options_.notice) return next;
   const auto now = Clock::now();
-  for (StoreConnection* c : parked_) {
+  for (StoreSeat* c : parked_) {
     ParkedRequest& request = *c->parked;
     if (!request.round || request.round->is_told || request.allowed < kLate + kLate / 2) continue;
     if (now < request.since + kLate) {
@@ -386,7 +392,7 @@ Deadline StoreService::expire() {
   Deadline next = membership_ ? membership_->next_look() : Deadline::never();
   next = Deadline(std::min(next.at(), tell_who_is_late().at()));
   const auto waiting = parked_;
-  for (StoreConnection* c : waiting) {
+  for (StoreSeat* c : waiting) {
     if (!c->parked) continue;  // answered with another of its round
     if (!c->parked->deadline.passed()) {
       next = Deadline(std::min(next.at(), c->parked->deadline.at()));
@@ -399,9 +405,8 @@ Deadline StoreService::expire() {
       answer(*c, framed_reply(status));
       continue;
     }
-    fail_rounds([&](const StoreConnection&, const Gathering& r) {
-      return &r == round.get() ? std::optional(status) : std::nullopt;
-    });
+    fail_rounds(
+        [&](const StoreSeat&, const Gathering& r) { return &r == round.get() ? std::optional(status) : std::nullopt; });
   }
   return next;
 }

@@ -9,16 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/core/base/export.hpp>
 #include <sinew/core/store/elastic_members.hpp>
 #include <sinew/core/store/server_search.hpp>
-#include <sinew/core/store/store_connection.hpp>
+#include <sinew/core/store/store_seat.hpp>
 #include <sinew/core/store/store_table.hpp>
 
 namespace sinew {
 
 /// What a StoreServer does with requests: answers them, or parks them until what they wait for is there, can no longer
 /// come, or is too late. No descriptors of its own.
-class StoreService {
+class SINEW_API StoreService final : public StoreHandler {
  public:
   /// An exchange that waits for this long may be told of (StoreServerOptions::notice).
   static constexpr Duration kLate = SearchNotice::kAfter;
@@ -33,11 +34,11 @@ class StoreService {
     if (elastic) membership_.emplace(*elastic);
   }
 
-  void handle(StoreConnection& from, const Bytes& request);
-  /// Whoever waits for the rank of this connection is told that it left. A second call does nothing.
-  void forget(StoreConnection& gone);
+  void handle(StoreSeat& from, const Bytes& request) override;
+  /// Whoever waits for the rank of this client is told that it left, or how it was cut off. A second call does nothing.
+  void forget(StoreSeat& gone, const std::string& how = {}) override;
   /// Answers Timeout where a deadline has passed; returns the next one.
-  Deadline expire();
+  Deadline expire() override;
   /// For all rounds, now and later: `rank` will not come, because `why`.
   void lose(int rank, const std::string& why);
   /// The members of an elastic job. Null: the job is not elastic. form_rounds() is called after a change.
@@ -49,35 +50,37 @@ class StoreService {
   /// Returns true if a rank of another process has left or was refused, and connected ranks have not been told. After
   /// a refusal this counts ranks that have not come yet, too.
   bool has_untold_ranks() const;
+  /// Errors: Unavailable if all ranks of a group have met here, so that newcomers are of a later start.
+  void require_unmet() const;
   void ask_for_refused(std::function<std::string()> refused) { refused_ = std::move(refused); }
 
  private:
-  void dispatch(StoreConnection& from, const Bytes& request);
-  void hello(StoreConnection& from, const StoreIdentity& identity);
-  void park(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds);
-  void gather(StoreConnection& from, ParkedRequest request, std::uint32_t milliseconds,
-              std::span<const std::byte> mine);
-  void next_round(StoreConnection& from, std::span<const std::byte> request, std::uint32_t milliseconds);
+  void dispatch(StoreSeat& from, const Bytes& request);
+  void hello(StoreSeat& from, const StoreIdentity& identity);
+  void park(StoreSeat& from, ParkedRequest request, std::uint32_t milliseconds);
+  void gather(StoreSeat& from, ParkedRequest request, std::uint32_t milliseconds, std::span<const std::byte> mine);
+  void next_round(StoreSeat& from, std::span<const std::byte> request, std::uint32_t milliseconds);
   ElasticMembers& members();
   void leave_round(ElasticMembers::Id member);
-  void turn_away(const StoreIdentity& id, const Status& why);
+  void turn_away(const StoreIdentity& id, const Status& why, bool needs_answer = false);
   /// A group that all have left needs no memory of who did: a store outlives many Worlds.
   void forget_group_without_ranks(const StoreIdentity& id);
   void deliver(const Gathering& round);
   /// Answers those who wait for keys that are all there now.
   void wake();
-  void answer_if_there(StoreConnection& waiter);
-  void fail_rounds(const std::function<std::optional<Status>(const StoreConnection&, const Gathering&)>& verdict);
+  void answer_if_there(StoreSeat& waiter);
+  void fail_rounds(const std::function<std::optional<Status>(const StoreSeat&, const Gathering&)>& verdict);
   /// Why a round of a group will not be complete; nullopt: it may be.
   std::optional<Status> end_of(const Gathering& round, const std::string& group) const;
   /// Who of a group is known not to come any more.
   Status roll_call(const StoreIdentity& of) const;
-  Status late(const StoreConnection& waiter) const;
-  std::string strangers(const StoreConnection& waiter) const;
+  Status late(const StoreSeat& waiter) const;
+  std::string strangers(const StoreSeat& waiter) const;
   /// Gives the notice of each exchange that is late. Returns when the next one will be.
   Deadline tell_who_is_late();
   std::string who_is_there(const std::string& group) const;
-  void answer(StoreConnection& to, const std::shared_ptr<const Bytes>& reply);
+  [[noreturn]] static void refuse_of_later_start(const std::string& met_on);
+  void answer(StoreSeat& to, const std::shared_ptr<const Bytes>& reply);
 
   struct Departure {
     std::uint64_t number;  // the first to leave is why others do
@@ -91,7 +94,7 @@ class StoreService {
   const Options options_;
   std::function<std::string()> refused_;
   StoreTable table_;
-  std::set<StoreConnection*> parked_;
+  std::set<StoreSeat*> parked_;
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
   std::map<std::pair<std::string, int>, Departure> left_;
   std::map<std::string, std::string> met_;  // groups all of whose ranks have come: from which hosts

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include <sinew/core/base/export.hpp>
+#include <sinew/core/base/wire.hpp>
+#include <sinew/core/store/store_seat.hpp>
+
+namespace sinew {
+
+/// Collects the requests of a relay's clients, and passes them to its parent in batches. It gives each reply to
+/// the client that it is for. So a parent gets few messages, however many clients there are.
+/// - All clients of a group come to an all-gather. When all that are known have come, the batch goes out.
+/// - A batch with clients that have just come or gone waits for further ones, but not longer than kPause.
+/// - Other requests go out at once.
+/// It does no I/O.
+class SINEW_API RelayService final : public StoreHandler {
+ public:
+  static constexpr Duration kPause = std::chrono::milliseconds(10);
+
+  /// `now`: the time, which a simulation may choose.
+  explicit RelayService(std::function<Clock::time_point()> now = &Clock::now) : now_(std::move(now)) {}
+
+  /// Where batches go. Until the first call they wait here.
+  void lead_to(std::function<void(Bytes batch)> parent) { parent_ = std::move(parent); }
+  void handle(StoreSeat& from, const Bytes& request) override;
+  void forget(StoreSeat& gone, const std::string& how) override;
+  /// Sends the batch if it is due.
+  Deadline expire() override;
+  /// Takes a batch of replies. Errors: Error{Mismatch} where the bytes are no batch.
+  void take(std::span<const std::byte> batch);
+  /// The parent is gone: the clients that wait, and all later requests, get this.
+  void cut(const Status& why);
+
+ private:
+  struct Client {
+    std::uint32_t number = 0;
+    std::string group;  ///< empty: it has not said Hello
+    bool waits = false;
+  };
+  struct Group {
+    int clients = 0;
+    int waiting = 0;
+  };
+
+  void hold(std::uint32_t client, RelayEvent event, std::span<const std::byte> bytes);
+  void note_waiting(Client& client, bool waits);
+  bool is_due() const;
+
+  std::function<Clock::time_point()> now_;
+  std::function<void(Bytes batch)> parent_;
+  std::map<StoreSeat*, Client> clients_;
+  std::map<std::uint32_t, StoreSeat*> seats_;  // by number
+  std::map<std::string, Group> groups_;
+  std::uint32_t next_number_ = 0;
+  std::optional<Status> cut_;
+
+  WireWriter batch_;                        // the events that wait
+  std::optional<Clock::time_point> since_;  // when the first of them came; nullopt: there are none
+  std::set<std::string> gathering_;         // groups with all-gathers among them
+  bool waits_for_more_ = false;             // clients have come or gone
+  bool is_urgent_ = false;
+};
+
+}  // namespace sinew
