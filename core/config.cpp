@@ -169,6 +169,9 @@ std::vector<Row> make_rows() {
        }},
       {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
        [](const Config&) { return std::string(); }},
+      {"SINEW_START_TREE", "FAN_OUT:RANKS, such as 16:257",
+       "jobs of so many ranks start over a tree of hosts; a host has at most so many hosts below it",
+       [](Config&, std::string_view) {}, [](const Config&) { return std::string(); }},
       {"SINEW_ELASTIC", "MIN:MAX in ranks, such as 2:8", "set by sinew-run: the job gains and loses ranks",
        [](Config&, std::string_view) {}, [](const Config&) { return std::string(); }},
   };
@@ -226,7 +229,8 @@ void Config::set(std::string_view entry) {
     throw Error(Code::InvalidArgument,
                 fmt::format("'{}' is no setting: expected NAME=VALUE, such as SINEW_TIMEOUT=30s", entry));
   const std::string_view name = entry.substr(0, equals);
-  if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_ELASTIC" || name == "SINEW_LOG")
+  if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_ELASTIC" || name == "SINEW_LOG" ||
+      name == "SINEW_START_TREE")
     throw Error(Code::InvalidArgument, fmt::format("{}: only the environment can set this variable", name));
   const auto row = std::ranges::find(rows(), name, &Row::name);
   if (row == rows().end()) reject_name(name);

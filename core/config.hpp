@@ -52,8 +52,8 @@ struct Config {
   /// "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min".
   SINEW_API static Config from_environment();
   /// Sets what a variable sets. `entry` is such as "SINEW_TIMEOUT=30s".
-  /// Errors: those of from_environment(). InvalidArgument for SINEW_ALONE, SINEW_JOB and SINEW_LOG, which count for the
-  ///         whole process and are read from the environment alone.
+  /// Errors: those of from_environment(). InvalidArgument for SINEW_ALONE, SINEW_ELASTIC, SINEW_JOB, SINEW_LOG and
+  ///         SINEW_START_TREE, which count for the whole process and are read from the environment alone.
   SINEW_API void set(std::string_view entry);
 };
 

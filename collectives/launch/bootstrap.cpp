@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/launch/bootstrap.hpp>
+#include <sinew/collectives/launch/host_relay.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/log.hpp>
 #include <sinew/core/system/host_name.hpp>
@@ -65,7 +66,8 @@ HostedStore::HostedStore(int ranks, Bytes secret, const Config& config, std::str
                      "{}{}{}; see what the missing ranks have printed, and whether they were started; the others "
                      "wait {}",
                      missing, hint.empty() ? "" : "; ", hint, until);
-               }}) {}
+               },
+               .fan_out = start_tree().fan_out}) {}
 
 std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number, int tries) {
   for (port_.number = number;; ++port_.number) {
@@ -96,8 +98,11 @@ Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, con
     const SearchHint hint{.where = "", .cure = "does a firewall let this host connect to that of rank 0?"};
     options.notice = search_notice(bootstrap.rank, std::make_shared<const SearchHint>(hint), config);
   }
-  const std::shared_ptr<Attendance> held(
-      new Attendance{std::move(hosted), StoreClient(std::move(options), Deadline::after(config.timeout))});
+  const Deadline deadline = Deadline::after(config.timeout);
+  const bool over_tcp = !hosted && !options.addresses.empty() && !options.addresses.front().is_unix();
+  if (over_tcp && bootstrap.ranks >= start_tree().from_ranks)
+    options = through_host_relay(std::move(options), config, deadline);
+  const std::shared_ptr<Attendance> held(new Attendance{std::move(hosted), StoreClient(std::move(options), deadline)});
   Joined joined;
   joined.store = std::shared_ptr<StoreClient>(held, &held->client);
   joined.exchange.rank = bootstrap.rank;

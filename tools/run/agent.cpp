@@ -4,16 +4,24 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/launch/host_relay.hpp>
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/event_loop.hpp>
+#include <sinew/core/net/listening_port.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
 #include <sinew/core/net/socket_address.hpp>
+#include <sinew/core/store/relay_search.hpp>
 #include <sinew/core/store/store_server.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/tools/run/output/outlet.hpp>
 
 #include "agent_protocol.hpp"
@@ -60,14 +68,43 @@ void serve_unless_served(StoreServer& door, const SocketAddress& place) {
   }
 }
 
+/// The settings that travel to the ranks, for the agent's own connections.
+Config config_of(const LocalPlan& plan) {
+  Config config;
+  for (const auto& [name, value] : plan.environment) {
+    constexpr std::array kOfConnections{"SINEW_INTERFACE", "SINEW_PORTS",  "SINEW_TLS",    "SINEW_TLS_CERTIFICATE",
+                                        "SINEW_TLS_KEY",   "SINEW_TLS_CA", "SINEW_TIMEOUT"};
+    if (std::ranges::find(kOfConnections, name) != kOfConnections.end()) config.set(name + "=" + value);
+  }
+  return config;
+}
+
+/// True if the agent is a node of the tree over which the ranks of many hosts reach the store. Small jobs have no tree.
+bool is_relay(const AgentTask& task) {
+  const Lookup travelling = [&task](const char* name) -> std::optional<std::string> {
+    const auto at = std::ranges::find(task.plan.environment, name, &std::pair<std::string, std::string>::first);
+    return at == task.plan.environment.end() ? std::nullopt : std::optional(at->second);
+  };
+  return !task.store.empty() && !task.plan.elastic && task.plan.ranks >= start_tree(travelling).from_ranks;
+}
+
+StoreServerOptions door_of(const AgentTask& task) {
+  StoreServerOptions options{.secret = task.secret, .host = StoreHost::Launcher};
+  if (is_relay(task)) {
+    options.relay = RelayIntroduction{.host = host_name(), .pid = ::getpid()};
+  } else {
+    options.elsewhere = task.store;
+  }
+  return options;
+}
+
 class Agent {
  public:
   explicit Agent(const AgentTask& task)
-      : out_(loop_, STDOUT_FILENO, said()),
-        door_(loop_, {.secret = task.secret, .host = StoreHost::Launcher, .elsewhere = task.store}),
-        ranks_(loop_, reporting()) {
+      : out_(loop_, STDOUT_FILENO, said()), door_(loop_, door_of(task)), ranks_(loop_, reporting()) {
     out_.put(kAgentGreeting);
     serve_unless_served(door_, bootstrap_address(task.master_port, task.job));
+    if (is_relay(task)) join_tree(task);
     signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
     orders_come_ = loop_.watch(STDIN_FILENO, {.read = true}, [this] { hear(); });
   }
@@ -87,6 +124,21 @@ class Agent {
   }
 
  private:
+  /// Lets further agents connect to this one, and connects to the store or to the agent that leads there.
+  void join_tree(const AgentTask& task) {
+    const Config config = config_of(task.plan);
+    const auto tls = TlsContext::open(config.tls);
+    port_.emplace(loop_, listen_everywhere(0, config.ports), tls);
+    agents_come_ = port_->serve({.service = kStoreService}, task.secret,
+                                [this](const AuthClaim&, Socket agent) { door_.take(std::move(agent)); });
+    const RelayIntroduction self{.host = host_name(),
+                                 .pid = ::getpid(),
+                                 .addresses = format_addresses(reachable_addresses(config.interface, port_->number()))};
+    StoreClient::Options store{.addresses = parse_addresses(task.store), .secret = task.secret, .tls = tls};
+    store.timeout = config.timeout;
+    auto [connection, parent] = find_relay_parent(store, self, Deadline::after(config.timeout));
+    door_.lead_to(std::move(connection), parent);
+  }
   Outlet::Events said() {
     return {.full =
                 [this](bool full) {
@@ -131,6 +183,8 @@ class Agent {
   EventLoop loop_;
   Outlet out_;
   StoreServer door_;
+  std::optional<ListeningPort> port_;  // of a relay
+  ListeningPort::Service agents_come_;
   LocalRanks ranks_;
   EventLoop::Watch signals_come_;
   EventLoop::Watch orders_come_;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/collectives/launch/host_relay.hpp>
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
@@ -58,7 +59,8 @@ Fleet::Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Con
                      .ranks = options.elastic ? 0 : options.ranks,
                      .host = StoreHost::Launcher,
                      .elastic = options.elastic,
-                     .notice = [this](const std::string& missing) { events_.warned("the ranks wait: " + missing); }}),
+                     .notice = [this](const std::string& missing) { events_.warned("the ranks wait: " + missing); },
+                     .fan_out = start_tree().fan_out}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 

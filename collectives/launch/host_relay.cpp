@@ -1,0 +1,105 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <sinew/collectives/launch/bootstrap.hpp>
+#include <sinew/collectives/launch/host_relay.hpp>
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/process_lock.hpp>
+#include <sinew/core/error.hpp>
+#include <sinew/core/net/reachable_addresses.hpp>
+#include <sinew/core/net/secret.hpp>
+#include <sinew/core/store/relay_search.hpp>
+#include <sinew/core/store/relay_tree.hpp>
+#include <sinew/core/system/host_name.hpp>
+
+namespace sinew {
+namespace {
+
+/// A rank's connection takes a descriptor of rank 0's process. With this many, a soft limit of 1024 is far away, and
+/// one round of the exchange takes a star no longer than a tree.
+constexpr int kStarRanks = 256;
+
+/// A relay of this process. It ends with the process, because ranks may come to the next World while the last one is
+/// still being taken down.
+using Relay = std::shared_ptr<StoreServerThread>;
+
+/// The relays of this process, by the names of their sockets. The caller holds OfProcess::HostedStores.
+std::map<std::string, Relay>& relays_of_process() {
+  static std::map<std::string, Relay> all;
+  return all;
+}
+
+/// nullopt: another process listens there.
+std::optional<Listener> listen_first(const SocketAddress& place) {
+  try {
+    return listen_on(place);
+  } catch (const Error&) {
+    const int error = try_connect({place}, Deadline::after(std::chrono::seconds(1))).second;
+    const bool is_busy = error == EAGAIN || error == ETIMEDOUT;
+    const bool has_ended = error == ECONNREFUSED;  // meanwhile: the search for a relay goes on
+    if (error == 0 || is_busy || has_ended) return std::nullopt;
+    throw;
+  }
+}
+
+/// Serves the ranks of this host, and the hosts below, if nobody does.
+void become_relay_if_first(const StoreClient::Options& root, const SocketAddress& place, const Config& config,
+                           Deadline deadline) {
+  auto listener = listen_first(place);
+  if (!listener) return;
+  const auto port = port_of_process({.range = config.ports, .tls = config.tls});
+  const RelayIntroduction self{.host = host_name(),
+                               .pid = ::getpid(),
+                               .rank = root.rank,
+                               .addresses = format_addresses(reachable_addresses(config.interface, port->number()))};
+  const auto relay = std::make_shared<StoreServerThread>(
+      StoreServerOptions{.secret = root.secret, .host = StoreHost::Relay, .relay = self});
+  relay->listen(std::move(*listener));
+  relay->serve(port, root.instance);
+  std::this_thread::sleep_for(std::min<Duration>(relay_wait(root.rank), deadline.at() - Clock::now()));
+  auto [connection, parent] = find_relay_parent(root, self, deadline);
+  relay->lead_to(std::move(connection), parent);
+  const ProcessLock lock(OfProcess::HostedStores);
+  relays_of_process()[place.text()] = relay;
+}
+
+}  // namespace
+
+StartTree start_tree(const Lookup& lookup) {
+  const auto text = lookup("SINEW_START_TREE");
+  if (!text) return {kRelayFanOut, kStarRanks + 1};
+  const std::size_t colon = text->find(':');
+  const auto fan_out = parse_number<int>(text->substr(0, colon));
+  const auto ranks = colon == std::string::npos ? std::nullopt : parse_number<int>(text->substr(colon + 1));
+  if (!fan_out || *fan_out < 1 || !ranks || *ranks < 1)
+    throw Error(Code::InvalidArgument,
+                fmt::format("SINEW_START_TREE={}: expected FAN_OUT:RANKS, two whole numbers of at least 1, such as "
+                            "{}:{}",
+                            *text, kRelayFanOut, kStarRanks + 1));
+  return {*fan_out, *ranks};
+}
+
+StoreClient::Options through_host_relay(StoreClient::Options options, const Config& config, Deadline deadline) {
+  // Two jobs of one user may have the same port and name on different hosts. The name of the socket tells them apart.
+  const std::string of_store = fmt::format("{} {}", options.instance, format_addresses(options.addresses));
+  const SocketAddress place = user_socket("relay-" + secret_name(options.secret, of_store));
+  const StoreClient::Options root = options;
+  become_relay_if_first(root, place, config, deadline);
+  options.addresses = {place};
+  // If the relay ends before it has served this rank, this rank takes its place.
+  options.may_come = [root, place, config, deadline] {
+    become_relay_if_first(root, place, config, deadline);
+    return !root.may_come || root.may_come();
+  };
+  return options;
+}
+
+}  // namespace sinew
