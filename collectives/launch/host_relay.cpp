@@ -13,6 +13,7 @@
 #include <sinew/collectives/launch/host_relay.hpp>
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/process_lock.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/reachable_addresses.hpp>
 #include <sinew/core/net/secret.hpp>
@@ -59,11 +60,12 @@ void become_relay_if_first(const StoreClient::Options& root, const SocketAddress
   const RelayIntroduction self{.host = host_name(),
                                .pid = ::getpid(),
                                .rank = root.rank,
-                               .addresses = format_addresses(reachable_addresses(config.interface, port->number()))};
+                               .addresses = format_addresses(reachable_addresses(config.interface, port->number())),
+                               .instance = random_id()};
   const auto relay = std::make_shared<StoreServerThread>(
       StoreServerOptions{.secret = root.secret, .host = StoreHost::Relay, .relay = self});
   relay->listen(std::move(*listener));
-  relay->serve(port, root.instance);
+  relay->serve(port, self.instance);
   std::this_thread::sleep_for(std::min<Duration>(relay_wait(root.rank), deadline.at() - Clock::now()));
   auto [connection, parent] = find_relay_parent(root, self, deadline);
   relay->lead_to(std::move(connection), parent);

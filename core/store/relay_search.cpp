@@ -22,6 +22,7 @@ std::pair<Socket, RelayParent> find_relay_parent(const StoreClient::Options& roo
     if (place.addresses.empty()) return {std::move(socket), place};
     StoreClient::Options parent = root;
     parent.addresses = parse_addresses(place.addresses);
+    parent.instance = place.instance;
     parent.may_come = {};
     self.number = place.number;
     try {

@@ -61,7 +61,7 @@ std::string RelayIntroduction::name() const {
 
 Bytes RelayIntroduction::encode() const {
   WireWriter out;
-  out.value(kStoreProtocolVersion).text(host).value(pid).value(rank).text(addresses).value(number).value(unreachable);
+  out.value(kStoreProtocolVersion).text(host).value(pid).value(rank).text(addresses).value(instance).value(number).value(unreachable);
   return out.take();
 }
 
@@ -73,13 +73,14 @@ RelayIntroduction RelayIntroduction::decode(std::span<const std::byte> fields) {
   relay.pid = reader.value<int>();
   relay.rank = reader.value<int>();
   relay.addresses = reader.text();
+  relay.instance = reader.value<std::uint64_t>();
   relay.number = reader.value<int>();
   relay.unreachable = reader.value<int>();
   return relay;
 }
 
 Bytes RelayParent::encode() const {
-  return WireWriter().value(number).value(parent).text(addresses).text(name).value(rank).take();
+  return WireWriter().value(number).value(parent).text(addresses).value(instance).text(name).value(rank).take();
 }
 
 RelayParent RelayParent::decode(std::span<const std::byte> fields) {
@@ -88,6 +89,7 @@ RelayParent RelayParent::decode(std::span<const std::byte> fields) {
   place.number = reader.value<int>();
   place.parent = reader.value<int>();
   place.addresses = reader.text();
+  place.instance = reader.value<std::uint64_t>();
   place.name = reader.text();
   place.rank = reader.value<int>();
   return place;

@@ -80,8 +80,11 @@ struct SINEW_API RelayIntroduction {
   int pid = 0;
   int rank = -1;          ///< -1: the process is no rank
   std::string addresses;  ///< comma-separated: where further relays reach it
-  int number = -1;        ///< that an earlier answer has given it; -1: it asks for the first time
-  int unreachable = -1;   ///< the number of the parent that it did not reach; -1: none
+  /// The random number of its service at these addresses. An address may lead to another host than it should, and a
+  /// relay of the same job may listen there.
+  std::uint64_t instance = 0;
+  int number = -1;       ///< that an earlier answer has given it; -1: it asks for the first time
+  int unreachable = -1;  ///< the number of the parent that it did not reach; -1: none
 
   /// "rank 4 (process 17 on host a)"
   std::string name() const;
@@ -91,11 +94,12 @@ struct SINEW_API RelayIntroduction {
 
 /// Where a relay belongs. Relays are numbered in the order of their arrival; 0 is the server of the store.
 struct SINEW_API RelayParent {
-  int number = -1;        ///< the relay's own
-  int parent = 0;         ///< its parent's
-  std::string addresses;  ///< the parent's; empty: the relay stays at this connection
-  std::string name;       ///< the parent's, for messages
-  int rank = -1;          ///< the parent's; -1: it is no rank
+  int number = -1;             ///< the relay's own
+  int parent = 0;              ///< its parent's
+  std::string addresses;       ///< the parent's; empty: the relay stays at this connection
+  std::uint64_t instance = 0;  ///< the parent's
+  std::string name;            ///< the parent's, for messages
+  int rank = -1;               ///< the parent's; -1: it is no rank
 
   Bytes encode() const;
   static RelayParent decode(std::span<const std::byte> fields);

@@ -57,6 +57,7 @@ struct StoreServer::State {
   struct KnownRelay {
     std::string name;
     std::string addresses{};
+    std::uint64_t instance = 0;
     int rank = -1;
   };
 
@@ -205,9 +206,9 @@ void StoreServer::State::attach(Client& client, const Bytes& request) try {
     const bool again = tree.is_relay(who.number);
     if (!again) service.require_unmet();
     const RelayTree::Place at = again ? tree.add_again(who.number, who.unreachable) : tree.add();
-    if (!again) relays.push_back({who.name(), who.addresses, who.rank});
+    if (!again) relays.push_back({who.name(), who.addresses, who.instance, who.rank});
     const KnownRelay& above = relays[static_cast<std::size_t>(at.parent)];
-    place = {at.number, at.parent, above.addresses, above.name, above.rank};
+    place = {at.number, at.parent, above.addresses, above.instance, above.name, above.rank};
     log::debug("{} is relay {}, below {}", who.name(), at.number, at.parent);
   }
   client.connection->send(framed_reply(place.encode()));

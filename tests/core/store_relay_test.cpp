@@ -187,17 +187,19 @@ class BehindRelays : public testing::Test {
     }
   }
 
-  Relay& add_relay(const std::string& host, int rank) {
+  /// `addresses`: those that it publishes; empty: its own.
+  Relay& add_relay(const std::string& host, int rank, std::string addresses = {}) {
     const auto port = own_port();
+    if (addresses.empty()) addresses = fmt::format("127.0.0.1:{}", port->number());
     const RelayIntroduction self{
-        .host = host, .pid = 100 + rank, .rank = rank, .addresses = fmt::format("127.0.0.1:{}", port->number())};
+        .host = host, .pid = 100 + rank, .rank = rank, .addresses = addresses, .instance = random_id()};
     Relay relay;
     relay.thread = std::make_unique<StoreServerThread>(
         StoreServerOptions{.secret = served_.secret, .host = StoreHost::Relay, .relay = self});
     Listener listener = listen_on(SocketAddress::abstract(fmt::format("sinew-test-{:x}", random_id())));
     relay.address = listener.address;
     relay.thread->listen(std::move(listener));
-    relay.thread->serve(port, served_.instance);
+    relay.thread->serve(port, self.instance);
     auto [connection, parent] = find_relay_parent(root_, self, Deadline::after(kLong));
     relay.parent = parent;
     relay.thread->lead_to(std::move(connection), parent);
@@ -309,6 +311,15 @@ TEST_F(BehindRelays, AParentThatIsNotReached_IsLeftOut) {
   EXPECT_EQ(relays_[16].parent.parent, 2);
   const auto a = client(16, 0, 1);
   EXPECT_THAT(a->all_gather("name", 0, 1, bytes_of("x")), ElementsAre(bytes_of("x")));
+}
+
+/// Addresses of bridges for containers are the same on many hosts, and a relay's own port may be the number that its
+/// parent has.
+TEST_F(BehindRelays, AnAddressThatLeadsToAnotherProcessOfTheJob_IsRefused) {
+  add_relay("h0", 0, served_.address.text());
+  for (int i = 1; i < 16; ++i) add_relay(fmt::format("h{}", i), i);
+  add_relay("late", 16);
+  EXPECT_EQ(relays_[16].parent.parent, 2) << "relay 1 is not at its address";
 }
 
 TEST_F(BehindRelays, AWrongSecret_IsRefused) {

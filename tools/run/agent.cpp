@@ -13,6 +13,7 @@
 
 #include <sinew/collectives/launch/host_relay.hpp>
 #include <sinew/collectives/launch/launch.hpp>
+#include <sinew/core/base/random.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/event_loop.hpp>
@@ -129,11 +130,13 @@ class Agent {
     const Config config = config_of(task.plan);
     const auto tls = TlsContext::open(config.tls);
     port_.emplace(loop_, listen_everywhere(0, config.ports), tls);
-    agents_come_ = port_->serve({.service = kStoreService}, task.secret,
+    const std::uint64_t instance = random_id();
+    agents_come_ = port_->serve({.service = kStoreService, .instance = instance}, task.secret,
                                 [this](const AuthClaim&, Socket agent) { door_.take(std::move(agent)); });
     const RelayIntroduction self{.host = host_name(),
                                  .pid = ::getpid(),
-                                 .addresses = format_addresses(reachable_addresses(config.interface, port_->number()))};
+                                 .addresses = format_addresses(reachable_addresses(config.interface, port_->number())),
+                                 .instance = instance};
     StoreClient::Options store{.addresses = parse_addresses(task.store), .secret = task.secret, .tls = tls};
     store.timeout = config.timeout;
     auto [connection, parent] = find_relay_parent(store, self, Deadline::after(config.timeout));
