@@ -61,7 +61,14 @@ std::string RelayIntroduction::name() const {
 
 Bytes RelayIntroduction::encode() const {
   WireWriter out;
-  out.value(kStoreProtocolVersion).text(host).value(pid).value(rank).text(addresses).value(instance).value(number).value(unreachable);
+  out.value(kStoreProtocolVersion)
+      .text(host)
+      .value(pid)
+      .value(rank)
+      .text(addresses)
+      .value(instance)
+      .value(number)
+      .value(unreachable);
   return out.take();
 }
 
