@@ -15,6 +15,21 @@ namespace sinew {
 /// A device starts work of its High streams first when several streams have work that can start.
 enum class StreamPriority : std::uint8_t { Normal, High };
 
+/// Kernels that were compiled for devices. A runtime loads the image on a device when it first launches one of them
+/// there.
+struct DeviceProgram {
+  const char* name = "";        ///< in errors
+  const void* image = nullptr;  ///< a fat binary of CUDA; null: this build has none, because nvcc was not found
+};
+
+/// One start of a kernel. A team is a group of threads that share memory and can wait for each other: a block of CUDA.
+struct KernelLaunch {
+  const char* kernel = "";
+  unsigned teams = 1;
+  unsigned threads = 1;            ///< of each team
+  const void* argument = nullptr;  ///< the only argument of the kernel, a structure; it is copied
+};
+
 /// The interface of an accelerator's runtime. transports/cuda implements it for CUDA, and tests have a fake one.
 /// No function blocks. Work on one stream runs in the order in which it was enqueued. Different streams run
 /// independently. query() tells whether work has run.
@@ -28,6 +43,7 @@ class DeviceRuntime {
   struct Traits {
     std::string bus_id;          ///< the device's PCI address, such as "0000:3b:00.0"; unique on its host
     int compute_capability = 0;  ///< ten times CUDA's number: 90 for 9.0
+    int multiprocessors = 1;     ///< each runs one team or several at a time
   };
 
   virtual ~DeviceRuntime() = default;
@@ -54,6 +70,10 @@ class DeviceRuntime {
                                std::size_t row_bytes, std::size_t rows, StreamRef stream) = 0;
   /// Computes dst = a (op) b. `dst` may be `a`.
   virtual void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) = 0;
+  /// Sets all bytes to 0.
+  virtual void zero_async(Buffer memory, StreamRef stream) = 0;
+  /// Errors: Error{Unavailable} if the program has no image.
+  virtual void launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) = 0;
   /// Returns an event after the work that is on the stream now. If the stream is being captured, the event belongs to
   /// that capture. Only streams of the capture may wait for such an event, and query() refuses it.
   virtual Event record(StreamRef stream) = 0;

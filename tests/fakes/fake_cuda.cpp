@@ -215,6 +215,13 @@ FAKE cuMemcpy2DAsync_v2(const Copy2D* copy, Stream stream) {
     return kSuccess;
   });
 }
+FAKE cuMemsetD8Async(Pointer to, unsigned char value, std::size_t length, Stream stream) {
+  return with_context([&] {
+    if (value != 0) return kInvalidValue;
+    device().zero_async({bytes(to), length}, ref(stream));
+    return kSuccess;
+  });
+}
 FAKE cuCtxGetStreamPriorityRange(int* lowest, int* highest) {
   return with_context([&] {
     *lowest = 0;
@@ -328,15 +335,16 @@ FAKE cuModuleLoadData(Library* library, const void*) {
   });
 }
 FAKE cuModuleGetFunction(Function* function, Library, const char* name) {
-  if (!std::string(name).starts_with("sinew_combine_")) return kNotFound;
+  if (!std::string(name).starts_with("sinew_combine_") && !fake::has_kernel(name)) return kNotFound;
   const std::scoped_lock lock(mutex);
   *function = reinterpret_cast<Function>(const_cast<std::string*>(&*functions.insert(name).first));
   return kSuccess;
 }
-FAKE cuLaunchKernel(Function function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+FAKE cuLaunchKernel(Function function, unsigned teams, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                     Stream stream, void** arguments, void**) {
   return with_context([&] {
-    run_combine(*reinterpret_cast<const std::string*>(function), arguments, stream);
+    const auto& name = *reinterpret_cast<const std::string*>(function);
+    if (!fake::run_kernel(name, arguments[0], teams, stream)) run_combine(name, arguments, stream);
     return kSuccess;
   });
 }

@@ -321,6 +321,29 @@ std::byte* bytes_of(const void* address, std::size_t bytes) {
   return allocation->usable + offset;
 }
 
+namespace {
+
+std::map<std::string, KernelMaker, std::less<>>& kernels() {
+  static std::map<std::string, KernelMaker, std::less<>> all;
+  return all;
+}
+
+}  // namespace
+
+void add_kernel(std::string name, KernelMaker make) { kernels()[std::move(name)] = std::move(make); }
+
+bool has_kernel(std::string_view name) { return kernels().contains(name); }
+
+bool run_kernel(std::string_view name, const void* argument, unsigned teams, void* stream) {
+  const auto known = kernels().find(name);
+  if (known == kernels().end()) return false;
+  enqueue(stream, [work = known->second(argument, teams)] {
+    work();
+    return true;
+  });
+  return true;
+}
+
 StreamPriority last_priority() { return machine().last_priority(); }
 int current_device() { return current; }
 
@@ -328,7 +351,7 @@ void Device::fail_if_asked() {
   if (!failure_.empty()) throw Error(Code::System, std::exchange(failure_, {}));
 }
 
-DeviceRuntime::Traits Device::traits(int device) { return {fmt::format("fake:{}", device), compute_capability_}; }
+DeviceRuntime::Traits Device::traits(int device) { return {fmt::format("fake:{}", device), compute_capability_, 2}; }
 
 Place Device::place_of(const void* address) {
   const auto [allocation, offset] = machine().find(address);
@@ -360,6 +383,7 @@ std::byte* import_memory(const char (&handle)[64], int device) {
 
 Buffer Device::allocate(std::size_t bytes, Place place) {
   fail_if_asked();
+  if (!no_memory_.empty() && place.kind == MemoryKind::Device) throw Error(Code::System, std::exchange(no_memory_, {}));
   const int file = ::memfd_create("fake device", MFD_CLOEXEC);
   const std::size_t length = bytes == 0 ? 1 : bytes;
   if (file < 0 || ::ftruncate(file, static_cast<off_t>(length)) != 0) throw_errno("fake device: memory");
@@ -420,6 +444,23 @@ void Device::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op,
     reducer(to, x, y, bytes);
     return true;
   });
+}
+
+void Device::zero_async(Buffer memory, StreamRef stream) {
+  fail_if_asked();
+  std::byte* to = bytes_of(memory.data, memory.bytes);
+  enqueue(stream.stream, [to, bytes = memory.bytes] {
+    std::memset(to, 0, bytes);
+    return true;
+  });
+}
+
+void Device::launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) {
+  fail_if_asked();
+  if (launch.teams == 0 || launch.threads == 0 || launch.threads > 1024)
+    throw Error(Code::System, fmt::format("fake device: {} teams of {} threads", launch.teams, launch.threads));
+  if (!run_kernel(launch.kernel, launch.argument, launch.teams, stream.stream))
+    throw Error(Code::System, fmt::format("fake device: {} has no kernel '{}'", program.name, launch.kernel));
 }
 
 DeviceRuntime::Event Device::record(StreamRef stream) {

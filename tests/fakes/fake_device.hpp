@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <sinew/core/transport/device.hpp>
@@ -45,6 +46,15 @@ SINEW_FAKE_API StreamPriority last_priority();
 /// The device that make_current() set last on this thread; -1: none.
 SINEW_FAKE_API int current_device();
 
+/// Makes the work of one launch of a kernel: a function that runs on the host all that the kernel's teams do. It is
+/// called when the kernel is launched, and copies what it needs of the argument.
+using KernelMaker = std::function<std::function<void()>(const void* argument, unsigned teams)>;
+/// Lets launches find a kernel by its name. Programs have no images here.
+SINEW_FAKE_API void add_kernel(std::string name, KernelMaker make);
+SINEW_FAKE_API bool has_kernel(std::string_view name);
+/// Puts a launch on a stream. false: there is no such kernel.
+SINEW_FAKE_API bool run_kernel(std::string_view name, const void* argument, unsigned teams, void* stream);
+
 /// Accelerators that are strict: their memory faults when the host touches it, a copy beyond an allocation throws,
 /// and streams run in any order among each other, each of them late. Streams, memory and the thread that runs them
 /// belong to the process; this object is one rank's view.
@@ -54,6 +64,8 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
       : devices_(devices), compute_capability_(compute_capability) {}
   /// The next call that can fail throws with this text.
   void fail_next(std::string text) { failure_ = std::move(text); }
+  /// The next allocation of device memory throws with this text.
+  void fail_next_allocation(std::string text) { no_memory_ = std::move(text); }
   /// Work that is put on the stream is recorded from now on. So is work on streams that wait for the stream's events.
   void begin_capture(StreamRef stream);
   /// Ends the capture that began on this stream.
@@ -83,6 +95,8 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;
   void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) override;
+  void zero_async(Buffer memory, StreamRef stream) override;
+  void launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) override;
   Event record(StreamRef stream) override;
   void wait(StreamRef stream, Event event) override;
   bool query(Event event) override;
@@ -94,7 +108,7 @@ class SINEW_FAKE_API Device : public DeviceRuntime {
 
   int devices_;
   int compute_capability_;
-  std::string failure_;
+  std::string failure_, no_memory_;
   std::atomic<std::uint64_t> to_host_{0};  // atomic: libcuda.so.1 of the tests has one object for all ranks
   std::atomic<std::uint64_t> from_host_{0};
 };

@@ -30,6 +30,7 @@ namespace sinew::cuda {
   row(pointer_attribute, cuPointerGetAttribute, (void*, int, Pointer))         \
   row(copy_async, cuMemcpyAsync, (Pointer, Pointer, std::size_t, Stream))      \
   row(copy_2d_async, cuMemcpy2DAsync_v2, (const Copy2D*, Stream))              \
+  row(set_bytes_async, cuMemsetD8Async, (Pointer, unsigned char, std::size_t, Stream)) \
   row(stream_priorities, cuCtxGetStreamPriorityRange, (int*, int*))            \
   row(stream_create, cuStreamCreateWithPriority, (Stream*, unsigned, int))     \
   row(stream_destroy, cuStreamDestroy_v2, (Stream))                            \

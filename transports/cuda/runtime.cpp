@@ -64,7 +64,9 @@ DeviceRuntime::Traits Runtime::traits(int device) {
   int minor = 0;
   check(driver().device_attribute(&major, kAttributeMajor, handle), "cuDeviceGetAttribute");
   check(driver().device_attribute(&minor, kAttributeMinor, handle), "cuDeviceGetAttribute");
-  return {bus_id, 10 * major + minor};
+  int multiprocessors = 1;
+  check(driver().device_attribute(&multiprocessors, kAttributeMultiprocessors, handle), "cuDeviceGetAttribute");
+  return {bus_id, 10 * major + minor, multiprocessors};
 }
 
 /// Asks for the context anew: it touches nothing of this object, for it may be another thread's turn.
@@ -194,6 +196,32 @@ void Runtime::combine_async(Buffer dst, std::span<const void* const> sources, Re
 void Runtime::reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) {
   const void* const sources[] = {a.data, b.data};
   combine_async(dst, sources, op, dtype, 1.0, stream);
+}
+
+void Runtime::zero_async(Buffer memory, StreamRef stream) {
+  const Current current(context_of(stream.device));
+  check(driver().set_bytes_async(pointer_of(memory.data), 0, memory.bytes, stream_of(stream)), "cuMemsetD8Async");
+}
+
+void Runtime::launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) {
+  if (program.image == nullptr) {
+    throw Error(Code::Unavailable,
+                fmt::format("this build has no device kernels of {}: nvcc was not found when it was configured",
+                            program.name));
+  }
+  const Current current(context_of(stream.device));
+  LoadedProgram& loaded = devices_[static_cast<std::size_t>(stream.device)].programs[program.image];
+  if (loaded.library == nullptr) check(driver().load_image(&loaded.library, program.image), "cuModuleLoadData");
+  auto known = loaded.functions.find(launch.kernel);
+  if (known == loaded.functions.end()) {
+    Function function = nullptr;
+    check(driver().find_function(&function, loaded.library, launch.kernel), launch.kernel);
+    known = loaded.functions.emplace(launch.kernel, function).first;
+  }
+  void* arguments[] = {const_cast<void*>(launch.argument)};
+  check(driver().launch(known->second, launch.teams, 1, 1, launch.threads, 1, 1, 0, stream_of(stream), arguments,
+                        nullptr),
+        launch.kernel);
 }
 
 DeviceRuntime::Event Runtime::record(StreamRef stream) {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
@@ -43,6 +46,8 @@ class SINEW_API Runtime : public DeviceRuntime {
   void copy_rows_async(Buffer to, std::size_t to_pitch, ConstBuffer from, std::size_t from_pitch, std::size_t row_bytes,
                        std::size_t rows, StreamRef stream) override;
   void reduce_async(Buffer dst, ConstBuffer a, ConstBuffer b, ReduceOp op, DType dtype, StreamRef stream) override;
+  void zero_async(Buffer memory, StreamRef stream) override;
+  void launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) override;
   Event record(StreamRef stream) override;
   void wait(StreamRef stream, Event event) override;
   bool query(Event event) override;
@@ -56,10 +61,15 @@ class SINEW_API Runtime : public DeviceRuntime {
   Context context_of(int device);
 
  private:
+  struct LoadedProgram {
+    Library library = nullptr;
+    std::map<std::string, Function, std::less<>> functions;
+  };
   Event spare_event(int device);
   struct OfDevice {
     Context context = nullptr;
     std::unique_ptr<Kernels> kernels;
+    std::map<const void*, LoadedProgram> programs;  // by image
     std::vector<Event> spare;  // making an event costs more than recording it
   };
   struct Made {

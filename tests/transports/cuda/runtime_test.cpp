@@ -153,6 +153,23 @@ TEST_F(CudaRuntime, TellsDevicesApart_AndLendsThemToAThread) {
   }).join();
 }
 
+TEST_F(CudaRuntime, SetsMemoryToZero) {
+  const Buffer there = put(std::vector<float>{1, 2, 3, 4, 5});
+  runtime_->zero_async(there.part(4, 12), stream_);
+  EXPECT_EQ(get<float>(there), (std::vector<float>{1, 0, 0, 0, 5}));
+}
+
+TEST_F(CudaRuntime, NamesAProgramWithoutAnImage) {
+  const int argument = 0;
+  try {
+    runtime_->launch({.name = "nobody"}, {.kernel = "sinew_none", .argument = &argument}, stream_);
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::Unavailable);
+    EXPECT_THAT(e.what(), HasSubstr("this build has no device kernels of nobody"));
+  }
+}
+
 TEST_F(CudaRuntime, CopiesRows) {
   std::vector<std::uint32_t> values(24);
   std::iota(values.begin(), values.end(), 0U);
