@@ -6,7 +6,7 @@ folder=${1:-$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)}
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv 2>/dev/null
 "$folder/bin/sinew-info" transports
 bad=0
-for suite in test_cuda test_cuda_ipc test_gpu_nccl; do
+for suite in test_cuda test_device_kernels test_cuda_ipc test_gpu_nccl; do
   if [ -x "$folder/bin/$suite" ]; then
     echo "== $suite"
     "$folder/bin/$suite" || bad=1

@@ -3,7 +3,7 @@
 # What tests and measures devices, of the programs of this build.
 gpu_programs() {
   local program
-  for program in test_cuda test_cuda_ipc test_gpu_nccl device_bench device_nccl device_threads sinew-info sinew-bench sinew-run; do
+  for program in test_cuda test_device_kernels test_cuda_ipc test_gpu_nccl device_bench device_nccl device_threads sinew-info sinew-bench sinew-run; do
     if [ -x "build/release/bin/$program" ]; then echo "$program"; fi
   done
 }
@@ -73,8 +73,8 @@ run_gpu_pack() {
   done
   # The C library and the loader belong to the machine that runs it; all else comes along.
   for file in "$pack"/bin/* "$pack"/lib/sinew-modules/*.so; do
-    ldd "$file" | awk '$3 ~ /^\// { print $3 }'
-  done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libcuda)\.so|/libsinew_' | while read -r library; do
+    ldd "$file" | awk '$3 ~ /^\// && ($1 !~ /^libsinew_/ || $1 ~ /^libsinew_fake_/) { print $3 }'
+  done | sort -u | grep -vE '/(libc|libm|libdl|librt|libpthread|libcuda)\.so' | while read -r library; do
     cp -L "$library" "$pack/lib/"
   done
   for file in "$pack"/bin/*; do patchelf --set-rpath '$ORIGIN/../lib' "$file"; done

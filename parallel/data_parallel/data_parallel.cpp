@@ -51,15 +51,15 @@ struct DataParallel::State {
   bool accumulated = false;
   std::size_t gradient_room = 0;
 
-  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, const DataParallelOptions& o,
-        const std::source_location& at_line)
+  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, Allocate kept,
+        const DataParallelOptions& o, const std::source_location& at_line)
       : mesh(&m),
         where(at_line),
         parameters(std::move(p)),
         row(r),
         sharded(parallel::sharded_axis(r)),
         options(o),
-        memory(m, parameters, row, std::move(allocate), options, where) {
+        memory(m, parameters, row, std::move(allocate), std::move(kept), options, where) {
     std::map<std::string_view, std::size_t> numbers;
     for (std::int32_t i = 0; i < std::ssize(parameters); ++i) {
       const std::string& unit = parameters[at(i)].unit;
@@ -282,9 +282,11 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
       return run_user_code(*ranks, doing, [&] { return give(bytes); });
     };
   };
-  DataParallelOptions own = options;
-  if (own.shards) own.shards = guarded(std::move(own.shards));
-  state_ = std::make_unique<State>(mesh, std::move(parameters), row, guarded(std::move(allocate)), own, where);
+  Allocate kept;
+  if (options.step.offload != Offload::Nothing) kept = guarded(options.shards ? options.shards : allocate);
+  if (options.device.exists()) allocate = [copies = Copies(options.device)](std::size_t n) { return copies.allocate(n); };
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, guarded(std::move(allocate)), std::move(kept),
+                                   options, where);
   state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, initial);
   state_->begin_protocol();

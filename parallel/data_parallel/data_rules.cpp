@@ -13,11 +13,18 @@
 namespace sinew::parallel {
 namespace {
 
-void complain_of_offload(std::vector<std::string>& wrong, const DataRow& row, const DataParallelOptions& options) {
+void complain_of_places(std::vector<std::string>& wrong, const DataRow& row, const DataParallelOptions& options) {
   const bool on_device = options.device.runtime != nullptr;
+  if (on_device && options.device.stream.device < 0)
+    wrong.emplace_back("device: a stream of no device; expected the one that the engine computes on");
+  if (on_device && options.wire.error_feedback)
+    wrong.emplace_back("device: error feedback; expected gradients that travel without it, or memory of the host");
+  if (on_device && options.wire.int4)
+    wrong.emplace_back("device: int4 gradients; expected plain gradients, or memory of the host");
+  if (on_device && options.weights != WeightWire::Plain)
+    wrong.push_back(
+        fmt::format("device: {} weights; expected plain weights, or memory of the host", name_of(options.weights)));
   if (options.step.offload == Offload::Nothing) {
-    if (on_device)
-      wrong.emplace_back("a device without offload: expected Offload::ParametersAndOptimizer, or memory of the host");
     if (options.shards)
       wrong.emplace_back("memory for shards without offload: expected Offload::ParametersAndOptimizer");
     return;
@@ -25,17 +32,13 @@ void complain_of_offload(std::vector<std::string>& wrong, const DataRow& row, co
   if (!on_device && !options.shards)
     wrong.emplace_back(
         "offload: parameters are in host memory already; expected device memory, or DataParallelOptions::shards");
-  if (on_device && options.device.stream.device < 0)
-    wrong.emplace_back("offload: a stream of no device; expected the one that the engine computes on");
   if (sharded_axis(row).parameter == Held::Whole)
     wrong.push_back(fmt::format("offload: row '{}' keeps whole parameters; expected one that shards them", row.name));
-  if (on_device && options.wire.error_feedback)
-    wrong.emplace_back("offload: error feedback on a device; expected gradients that travel without it");
-  if (options.wire.int4)
-    wrong.emplace_back("offload: int4 gradients on a device; expected plain gradients, or memory of the host");
-  if (options.weights != WeightWire::Plain)
-    wrong.push_back(fmt::format("offload: {} weights on a device; expected plain weights, or memory of the host",
-                                name_of(options.weights)));
+  if (!on_device && options.wire.int4)
+    wrong.emplace_back("offload: int4 gradients; expected plain gradients, or no offload");
+  if (!on_device && options.weights != WeightWire::Plain)
+    wrong.push_back(
+        fmt::format("offload: {} weights; expected plain weights, or no offload", name_of(options.weights)));
 }
 
 /// Adds the options that cannot be combined with an order that reduces a unit more than once in a step.
@@ -64,7 +67,7 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
                                 options.step.scatter_axes));
   if (options.gradients != ReduceOp::Average && options.gradients != ReduceOp::Sum)
     wrong.push_back(fmt::format("gradients combine by {}, expected avg or sum", name_of(options.gradients)));
-  complain_of_offload(wrong, row, options);
+  complain_of_places(wrong, row, options);
   complain_of_order(wrong, options);
   const std::span<const ConstBuffer> values = whole_values.value_or(std::span<const ConstBuffer>());
   if (whole_values && parameters.size() != values.size())
@@ -73,6 +76,8 @@ void require_sound(const std::vector<DataParameter>& parameters, const DataRow& 
     wrong.emplace_back("layout-invariant gradients that are averaged: expected their sum");
   for (std::size_t i = 0; i < std::min(parameters.size(), values.size()); ++i) {
     const std::size_t expected = static_cast<std::size_t>(parameters[i].elements) * size_of(parameters[i].dtype);
+    if (values[i].place.kind == MemoryKind::Device)
+      wrong.push_back(fmt::format("'{}' has a value in device memory, expected host memory", parameters[i].path));
     if (values[i].bytes != expected)
       wrong.push_back(fmt::format("'{}' has a value of {} bytes, expected {}: {} elements of {}", parameters[i].path,
                                   values[i].bytes, expected, parameters[i].elements, name_of(parameters[i].dtype)));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/data_parallel/gradient_norm.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>
+#include <sinew/parallel/kernels/device_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -67,6 +69,62 @@ Sum sum_of_squares(const OwnedPart& part) {
   }
 }
 
+/// One sum for each part, whose gradients are in device memory.
+template <class Sum>
+std::vector<Sum> squares_on_device(Copies& copies, std::span<const OwnedPart> parts);
+
+/// Kernels make sums of runs of elements. The host adds these in the order of the elements.
+template <>
+std::vector<double> squares_on_device(Copies& copies, std::span<const OwnedPart> parts) {
+  const auto runs_of = [](const OwnedPart& p) { return DeviceKernels::square_sums(p.last - p.first); };
+  std::int64_t all = 0;
+  for (const OwnedPart& p : parts) all += runs_of(p);
+  std::vector<double> runs(static_cast<std::size_t>(all));
+  if (all != 0) {
+    const Memory partial = copies.allocate(runs.size() * sizeof(double));
+    copies.zero(partial.buffer());  // no kernel runs for an empty part
+    DeviceKernels kernels(copies.device());
+    auto* to = reinterpret_cast<double*>(partial.buffer().data);
+    for (const OwnedPart& p : parts) {
+      kernels.squares(p.gradient_dtype(), p.gradient.data, p.last - p.first, to);
+      to += runs_of(p);
+    }
+    copies.begin({reinterpret_cast<std::byte*>(runs.data()), partial.buffer().bytes}, partial.buffer());
+    copies.settle();
+  }
+  std::vector<double> sums;
+  auto first = runs.begin();
+  for (const OwnedPart& p : parts) {
+    sums.push_back(std::accumulate(first, first + runs_of(p), 0.0));
+    first += runs_of(p);
+  }
+  return sums;
+}
+
+/// An exact sum needs each element on the host.
+template <>
+std::vector<ExactSum> squares_on_device(Copies& copies, std::span<const OwnedPart> parts) {
+  std::vector<ExactSum> sums;
+  for (const OwnedPart& p : parts) {
+    std::vector<std::byte> host(p.gradient.bytes);
+    OwnedPart here = p;
+    here.gradient = {host.data(), host.size()};
+    if (!host.empty()) copies.begin(here.gradient, p.gradient);
+    copies.settle();
+    sums.push_back(sum_of_squares<ExactSum>(here));
+  }
+  return sums;
+}
+
+template <class Sum>
+std::vector<Sum> squares_of(Copies& copies, std::span<const OwnedPart> parts) {
+  const auto is_on_device = [](const OwnedPart& p) { return p.gradient.place.kind == MemoryKind::Device; };
+  if (std::ranges::any_of(parts, is_on_device)) return squares_on_device<Sum>(copies, parts);
+  std::vector<Sum> sums;
+  for (const OwnedPart& p : parts) sums.push_back(sum_of_squares<Sum>(p));
+  return sums;
+}
+
 /// Ends the groups of the mesh that are not the step's own, because other ranks may wait in them for this rank.
 void end_other_groups(DataParallel& data, const std::string& why) {
   Mesh& mesh = data.mesh();
@@ -92,13 +150,15 @@ double norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOpti
     if (const auto [place, is_new] = group_of.emplace(p.spread, 0); is_new)
       place->second = static_cast<std::size_t>(std::ranges::find(groups, &data.along(mesh, p.spread)) - groups.begin());
   }
-  std::vector<Sum> sums(groups.size());
   for (const OwnedPart& part : parts) {
     if (part.parameter < 0 || static_cast<std::size_t>(part.parameter) >= parameters.size())
       throw Error(Code::InvalidArgument, fmt::format("gradient_norm: a part of parameter {}, of which there are {}",
                                                      part.parameter, parameters.size()));
-    sums[group_of[parameters[static_cast<std::size_t>(part.parameter)].spread]] += sum_of_squares<Sum>(part);
   }
+  std::vector<Sum> sums(groups.size());
+  const std::vector<Sum> of_parts = squares_of<Sum>(data.memory().copies(), parts);
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    sums[group_of[parameters[static_cast<std::size_t>(parts[i].parameter)].spread]] += of_parts[i];
   if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);
   // Ranks of other pipeline stages may have parts for groups for which this rank has none. So all ranks sum over every
   // group.

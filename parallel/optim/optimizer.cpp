@@ -122,6 +122,15 @@ void apply_to(const Step& step, const OwnedPart& part, std::byte* state) {
   }
 }
 
+void apply_on(DeviceKernels& device, const AdamStep& step, const OwnedPart& part, std::byte* state) {
+  device.adam(part.dtype, part.gradient_dtype(), part.value.data, part.gradient.data, state, part.last - part.first,
+              step);
+}
+void apply_on(DeviceKernels& device, const SgdStep& step, const OwnedPart& part, std::byte* state) {
+  device.sgd(part.dtype, part.gradient_dtype(), part.value.data, part.gradient.data, state, part.last - part.first,
+             step);
+}
+
 /// Null where the memory is of nobody's steps.
 std::shared_ptr<StepProtocol::Member> member_of_steps(HeldMemory& memory) {
   return memory.step() == nullptr ? nullptr : memory.step()->join_as_optimizer();
@@ -153,11 +162,16 @@ void Optimizer::make_state(std::span<const OwnedPart> parts) {
   }
   state_ = memory_->take(layout.bytes(), Purpose::Optimizer);
   slots_ = std::move(slots);
+  if (state_.buffer().place.kind == MemoryKind::Device) kernels_.emplace(memory_->copies().device());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!is_narrow(parts[i].dtype)) continue;
-    widen(typed<std::uint16_t>(parts[i].value), parts[i].dtype,
-          reinterpret_cast<float*>(state_.buffer().data + slots_[i].offset),
-          static_cast<std::size_t>(parts[i].last - parts[i].first));
+    const std::int64_t count = parts[i].last - parts[i].first;
+    auto* const master = reinterpret_cast<float*>(state_.buffer().data + slots_[i].offset);
+    if (kernels_) {
+      kernels_->convert(parts[i].dtype, DType::F32, parts[i].value.data, master, count);
+    } else {
+      widen(typed<std::uint16_t>(parts[i].value), parts[i].dtype, master, static_cast<std::size_t>(count));
+    }
   }
 }
 
@@ -194,8 +208,14 @@ void Optimizer::update(std::span<const OwnedPart> parts, double scale) {
   std::visit(
       [&](const auto& options) {
         const auto step = step_of(options, rate_, steps_, scale);
-        for (std::size_t i = 0; i < parts.size(); ++i)
-          apply_to(step, parts[i], state_.buffer().data + slots_[i].offset);
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+          std::byte* const state = state_.buffer().data + slots_[i].offset;
+          if (kernels_) {
+            apply_on(*kernels_, step, parts[i], state);
+          } else {
+            apply_to(step, parts[i], state);
+          }
+        }
       },
       options_);
 }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -14,6 +15,7 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/data_parallel/memory/held_memory.hpp>
 #include <sinew/parallel/data_parallel/memory/owned_part.hpp>
+#include <sinew/parallel/kernels/device_kernels.hpp>
 #include <sinew/parallel/optim/update_rule/options.hpp>
 #include <sinew/parallel/step_graph/protocol.hpp>
 
@@ -31,7 +33,8 @@ struct StatePart {
 
 /// Updates the parts of parameters that this rank owns. Its state is therefore sharded as the row says.
 /// Values of f32 and f64 are updated in their own precision. For bf16 and f16 the optimizer keeps the values in f32
-/// (master values), computes in f32, and rounds once per step. Their gradients may be f32.
+/// (master values), computes in f32, and rounds once per step. Their gradients may be f32. Parts in device memory are
+/// updated there, in the order of the engine's stream: state and parts are used by work of that stream only.
 /// Units: bytes of state per element. Adam: 8 for f32, 16 for f64, 12 for 16 bits. SGD: the momentum and the master
 ///        values.
 class SINEW_API Optimizer {
@@ -79,6 +82,7 @@ class SINEW_API Optimizer {
   std::int64_t steps_ = 0;
   std::vector<Slot> slots_;
   HeldMemory::Piece state_;
+  std::optional<DeviceKernels> kernels_;  // where parts are in device memory
 };
 
 }  // namespace sinew::parallel

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,17 +39,33 @@ StepRunner::~StepRunner() { wait_for_underway(); }
 
 /// Waits until all exchanges in flight have ended, with or without errors.
 void StepRunner::wait_for_underway() noexcept {
-  for (Underway& u : underway_) {
-    try {
-      u.work.get();
-    } catch (const Error&) {  // the step ends anyway
-    }
-  }
+  for (Underway& u : underway_) awaited_.push_back(std::move(u.work));
   underway_.clear();
+  for (std::vector<Work>* works : {&awaited_before_, &awaited_}) {
+    for (Work& work : *works) {
+      try {
+        work.get();
+      } catch (const Error&) {  // the step ends anyway
+      }
+    }
+    works->clear();
+  }
+}
+
+/// Waits for what streams have waited for in the step before, so that the host is at most one step ahead of a device.
+void StepRunner::settle_earlier() {
+  std::vector<Work> earlier = std::exchange(awaited_before_, std::move(awaited_));
+  awaited_.clear();
+  for (Work& work : earlier) work.get();
+}
+
+/// Ends a step that failed or was given up.
+void StepRunner::begin_anew() {
+  wait_for_underway();
+  begin();
 }
 
 void StepRunner::begin() {
-  wait_for_underway();
   states_.assign(graph_.nodes.size(), {});
   for (std::size_t i = 0; i < needs_.size(); ++i) states_[i].unmet = static_cast<std::int32_t>(needs_[i].size());
   reported_.clear();
@@ -102,11 +119,12 @@ void StepRunner::finish_at(std::size_t place) {
   Underway one = std::move(underway_[place]);
   underway_.erase(underway_.begin() + static_cast<std::ptrdiff_t>(place));
   try {
-    one.work.get();
+    actions_->await(one.work);
   } catch (const Error& e) {
     failed_ = e;
     throw;
   }
+  if (!one.work.done()) awaited_.push_back(std::move(one.work));
   actions_->end(graph_.nodes[at(one.node)]);
   done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
 }
@@ -145,10 +163,10 @@ void StepRunner::abandon() {
       free_of(next_ - 1);
     }
   } catch (...) {
-    begin();
+    begin_anew();
     throw;
   }
-  begin();
+  begin_anew();
 }
 
 void StepRunner::gate(std::int32_t node) {
@@ -178,8 +196,9 @@ void StepRunner::finish() {
       finish_at(0);
       start_ready();
     }
+    settle_earlier();
   } catch (...) {
-    begin();
+    begin_anew();
     throw;
   }
   std::vector<std::int32_t> open;

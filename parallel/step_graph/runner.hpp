@@ -20,7 +20,11 @@ class StepActions {
   virtual ~StepActions() = default;
   /// Starts an exchange. Called in the order of the graph, on all ranks alike.
   virtual Work start(const Node& exchange) = 0;
-  /// Called when an exchange has ended without an error, before any node that waits for it. By default it does nothing.
+  /// Waits for an exchange. An engine on a device may let its stream wait, and return before the exchange has ended. Then
+  /// the runner waits for the exchange by the end of the next step.
+  virtual void await(Work& work) { work.get(); }
+  /// Called when an exchange has been awaited without an error, before any node that waits for it. By default it does
+  /// nothing.
   virtual void end(const Node& exchange) { static_cast<void>(exchange); }
   virtual void free(const Node& node) = 0;
 };
@@ -29,7 +33,8 @@ class StepActions {
 /// Thread:   the World's. With Threads::Multiple exchanges go on between calls.
 /// Lifetime: `actions` outlives it.
 /// Errors:   InvalidArgument for a graph that check() refuses. The error of an exchange is thrown by the call that
-///           waits for it, and by every later call of the step.
+///           waits for it, and by every later call of the step. If only a stream waits for it (StepActions::await), its
+///           error is thrown by finish() of this step or of the next one.
 /// Cost:     a few memory accesses for each signal, and for each node that it releases.
 class SINEW_API StepRunner {
  public:
@@ -77,10 +82,12 @@ class SINEW_API StepRunner {
   };
 
   void begin();
+  void begin_anew();
   void wait_for_underway() noexcept;
   void done(std::int32_t node);
   void start_ready();
   void finish_at(std::size_t place);
+  void settle_earlier();
   std::size_t place_for(std::int32_t node) const;
   void start_next();
   void require_sound() const;
@@ -93,6 +100,7 @@ class SINEW_API StepRunner {
   std::vector<State> states_;
   std::vector<std::int32_t> reported_;
   std::deque<Underway> underway_;
+  std::vector<Work> awaited_, awaited_before_;  // by streams: in this step, and in the one before
   std::size_t next_ = 0;  // the index in exchanges_ of the next one to start
   std::optional<Error> failed_;
 };

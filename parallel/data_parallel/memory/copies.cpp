@@ -1,33 +1,31 @@
-#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
+#include <sinew/core/error.hpp>
+#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/core/transport/drain.hpp>
 #include <sinew/parallel/data_parallel/memory/copies.hpp>
 
 namespace sinew::parallel {
-namespace {
 
-constexpr std::size_t kZeros = 1 << 20;
-
-}  // namespace
-
-Memory Copies::allocate(std::size_t bytes) {
-  DeviceRuntime* runtime = device_.runtime;
-  const Buffer memory = runtime->allocate(bytes, {MemoryKind::Device, device_.stream.device});
-  const auto release = [runtime, memory](const void*) { runtime->release(memory); };
+Memory Copies::allocate(std::size_t bytes) const {
+  const Buffer memory = device_.runtime->allocate(bytes, {MemoryKind::Device, device_.stream.device});
+  const auto release = [device = device_, memory](const void*) {
+    try {
+      drain(*device.runtime, device.stream);
+    } catch (const Error&) {  // the device is lost: nothing runs there any more
+    }
+    device.runtime->release(memory);
+  };
   return {Region{memory, std::shared_ptr<const void>(memory.data, release)}, "device memory"};
 }
 
 void Copies::zero(Buffer memory) {
   if (memory.place.kind != MemoryKind::Device) {
     std::memset(memory.data, 0, memory.bytes);
-    return;
-  }
-  zeros_.resize(kZeros);
-  for (std::size_t at = 0; at < memory.bytes; at += kZeros) {
-    const std::size_t bytes = std::min(kZeros, memory.bytes - at);
-    begin(memory.part(at, bytes), ConstBuffer(zeros_.data(), bytes));
+  } else if (memory.bytes != 0) {
+    device_.runtime->zero_async(memory, device_.stream);
   }
 }
 
@@ -41,6 +39,24 @@ void Copies::begin(Buffer to, ConstBuffer from) {
 
 void Copies::settle() {
   if (on_device()) drain(*device_.runtime, device_.stream);
+}
+
+void Copies::add(Buffer into, ConstBuffer more, DType dtype) {
+  if (into.place.kind == MemoryKind::Device) {
+    device_.runtime->reduce_async(into, into, more, ReduceOp::Sum, dtype, device_.stream);
+  } else {
+    reducer_for(ReduceOp::Sum, dtype)(into.data, into.data, more.data, into.bytes);
+  }
+}
+
+void Copies::fill(Buffer to, const std::function<void(Buffer)>& write) {
+  if (to.place.kind != MemoryKind::Device) return write(to);
+  if (to.bytes == 0) return write({});
+  std::vector<std::byte> host(to.bytes);
+  const Buffer from{host.data(), host.size()};
+  write(from);
+  begin(to, from);
+  settle();
 }
 
 }  // namespace sinew::parallel

@@ -1,6 +1,5 @@
 #include <utility>
 
-#include <sinew/core/numeric/reduce.hpp>
 #include <sinew/parallel/data_parallel/memory/group_memory.hpp>
 
 namespace sinew::parallel {
@@ -53,8 +52,7 @@ Buffer GroupMemory::part(std::size_t member, std::int64_t elements) {
 
 void GroupMemory::free_whole() {
   if (sum_) {
-    const Buffer into = shard();
-    reducer_for(ReduceOp::Sum, group_.dtype)(into.data, into.data, sum_.buffer().data, into.bytes);
+    from_->copies().add(shard(), sum_.buffer(), group_.dtype);
     sum_ = {};
   }
   if (!shard_) return;
@@ -67,8 +65,7 @@ void GroupMemory::keep_part(int index, int count) {
   const std::size_t bytes = static_cast<std::size_t>(group_.bytes()) / static_cast<std::size_t>(count);
   part_ = from_->take(bytes, Purpose::Underway);
   from_->copies().begin(part_.buffer(), whole_.buffer().part(static_cast<std::size_t>(index) * bytes, bytes));
-  from_->copies().settle();
-  whole_ = {};
+  whole_ = {};  // whoever uses this memory next does so in the order of the stream
 }
 
 }  // namespace sinew::parallel

@@ -22,13 +22,13 @@ class GroupMemory {
   Buffer whole();
   bool has_whole() const noexcept { return static_cast<bool>(whole_); }
   Buffer shard() const noexcept;
-  /// The shard as exchanges use it. On a device the shard itself is in host memory; exchanges then use its place in the
-  /// whole.
+  /// The shard as exchanges use it. If the shard itself is in host memory and the engine on a device, exchanges use its
+  /// place in the whole.
   Buffer traveling_shard();
   /// Where a sum goes that is added to the shard: free_whole() adds it. Allocates it if it does not exist.
   Buffer added_sum();
-  /// send_up() copies the shard to its place in the whole on the device. bring_down() copies it back, and waits. Both
-  /// do nothing on the host.
+  /// send_up() copies such a shard to its place in the whole on the device. bring_down() copies it back, and waits. Both
+  /// do nothing for other shards.
   void send_up();
   void bring_down();
   /// Where parameter number `member` of the group lies in the whole.
@@ -40,7 +40,7 @@ class GroupMemory {
   Buffer kept_part() const noexcept { return part_.buffer(); }
 
  private:
-  bool is_apart() const noexcept { return shard_ && from_->copies().on_device(); }
+  bool is_apart() const noexcept { return shard_ && from_->is_apart(); }
 
   HeldMemory* from_;
   FlatGroup group_;

@@ -48,14 +48,14 @@ Memory HeldMemory::from_spare(std::size_t bytes) {
     held_.spare -= longest->first;
     spare_.erase(longest);
   }
-  return underway(bytes);
+  return allocate_(bytes);
 }
 
 void HeldMemory::reserve(std::span<const std::size_t> pieces) {
   spare_.clear();
   held_.spare = 0;
   for (const std::size_t bytes : pieces) {
-    spare_.emplace(bytes, underway(bytes));
+    spare_.emplace(bytes, allocate_(bytes));
     held_.spare += bytes;
   }
   std::size_t& most = held_.most[static_cast<std::size_t>(Purpose::Underway)];
@@ -64,10 +64,10 @@ void HeldMemory::reserve(std::span<const std::size_t> pieces) {
 
 HeldMemory::Piece HeldMemory::take(std::size_t bytes, Purpose purpose) {
   const bool is_new = purpose != Purpose::Underway;
-  Memory memory = !is_new ? from_spare(bytes) : shards_ ? shards_(bytes) : allocate_(bytes);
+  Memory memory = !is_new ? from_spare(bytes) : kept_ ? kept_(bytes) : allocate_(bytes);
   const std::size_t all = memory.buffer().bytes;
   Piece piece(*this, std::move(memory), bytes, purpose);
-  if (!is_new || !shards_) copies_.zero(piece.buffer());
+  if (!is_new || !kept_) copies_.zero(piece.buffer());  // a file that is new needs no writes
   const auto i = static_cast<std::size_t>(purpose);
   held_.now[i] += all;
   held_.most[i] = std::max(held_.most[i], held_.now[i]);

@@ -45,10 +45,10 @@ class StepProtocol;
 /// Lifetime: outlives its pieces, and ends before the World.
 class SINEW_API HeldMemory {
  public:
-  /// copies: serves the device on which pieces of `Underway` are allocated. shards: gives all other pieces. Null:
-  /// `allocate` does.
-  explicit HeldMemory(Allocate allocate, const Copies& copies = {}, Allocate shards = {})
-      : allocate_(std::move(allocate)), shards_(std::move(shards)), copies_(copies) {}
+  /// allocate: gives memory where the engine computes. copies: for that memory. kept: gives all pieces but those of
+  /// `Underway`. Null: `allocate` does.
+  explicit HeldMemory(Allocate allocate, const Copies& copies = {}, Allocate kept = {})
+      : allocate_(std::move(allocate)), kept_(std::move(kept)), copies_(copies) {}
 
   /// A piece of memory. Its destructor gives it back.
   class SINEW_API Piece {
@@ -75,6 +75,8 @@ class SINEW_API HeldMemory {
   void reserve(std::span<const std::size_t> pieces);
   const HeldBytes& held() const noexcept { return held_; }
   Copies& copies() noexcept { return copies_; }
+  /// Returns whether what is held between steps is on the host while the engine computes on a device.
+  bool is_apart() const noexcept { return kept_ && copies_.on_device(); }
 
   /// Users of this memory have calls in the steps of `step`, which outlives it. If follow() was not called, step() is
   /// null, and the memory belongs to no steps.
@@ -85,9 +87,7 @@ class SINEW_API HeldMemory {
   void give_back(Memory memory, Purpose purpose);
   Memory from_spare(std::size_t bytes);
 
-  Memory underway(std::size_t bytes) { return copies_.on_device() ? copies_.allocate(bytes) : allocate_(bytes); }
-
-  Allocate allocate_, shards_;
+  Allocate allocate_, kept_;
   Copies copies_;
   HeldBytes held_;
   StepProtocol* step_ = nullptr;

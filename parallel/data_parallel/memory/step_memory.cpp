@@ -21,7 +21,7 @@ Buffer part_in(Buffer shard, DType dtype, const ShardPart& part) {
 }  // namespace
 
 StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
-                       const DataParallelOptions& options, const std::source_location& where)
+                       Allocate kept, const DataParallelOptions& options, const std::source_location& where)
     : mesh_(&mesh),
       where_(where),
       parameters_(&parameters),
@@ -29,7 +29,7 @@ StepMemory::StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters,
       shards_(sharded_.axis.empty() ? 1 : mesh.size(sharded_.axis)),
       index_(sharded_.axis.empty() ? 0 : mesh.index(sharded_.axis)),
       options_(options),
-      memory_(std::move(allocate), Copies(options.device), options.shards),
+      memory_(std::move(allocate), Copies(options.device), std::move(kept)),
       value_places_(parameters.size()),
       gradient_places_(parameters.size()) {}
 
@@ -111,8 +111,10 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
     const FlatGroup& group = memory.group();
     const auto fill = [&](Buffer in, std::int32_t parameter, std::int64_t first, std::int64_t last, std::int64_t at) {
       const std::size_t element = size_of(group.dtype);
-      initial({(*parameters_)[static_cast<std::size_t>(parameter)], parameter, first, last,
-               in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element)});
+      const DataParameter& p = (*parameters_)[static_cast<std::size_t>(parameter)];
+      memory_.copies().fill(
+          in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element),
+          [&](Buffer values) { initial({p, parameter, first, last, values}); });
     };
     if (memory.has_whole()) {
       for (std::size_t m = 0; m < group.parameters.size(); ++m) {
@@ -270,6 +272,14 @@ Work StepMemory::start(const Node& exchange) {
     return ranks.reduce_scatter(mine, sum, dtype, options_.gradients, call);
   }
   return ranks.all_reduce(mine, mine, dtype, options_.gradients, call);
+}
+
+void StepMemory::await(Work& work) {
+  if (memory_.copies().on_device() && !memory_.is_apart()) {
+    work.order(options_.device.stream);
+  } else {
+    work.get();
+  }
 }
 
 void StepMemory::end(const Node& exchange) {

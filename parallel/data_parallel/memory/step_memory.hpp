@@ -23,8 +23,9 @@ namespace sinew::parallel {
 /// The memory of all parameters and gradients of a row, and what the nodes of its graph do to this memory.
 class StepMemory final : public StepActions {
  public:
+  /// allocate, kept: as of HeldMemory.
   StepMemory(Mesh& mesh, const std::vector<DataParameter>& parameters, const DataRow& row, Allocate allocate,
-             const DataParallelOptions& options, const std::source_location& where);
+             Allocate kept, const DataParallelOptions& options, const std::source_location& where);
 
   /// Makes a communicator of this step's own for each group along which it exchanges. Exchanges start whenever their
   /// inputs are ready, so on the mesh's communicators they would mix with calls of others. Collective.
@@ -85,6 +86,7 @@ class StepMemory final : public StepActions {
   const HeldBytes& held() const noexcept { return memory_.held(); }
 
   Work start(const Node& exchange) override;
+  void await(Work& work) override;
   void end(const Node& exchange) override;
   void free(const Node& node) override;
 

@@ -11,10 +11,10 @@
 #include <sinew/collectives/memory.hpp>
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/call/collective.hpp>
-#include <sinew/core/transport/device.hpp>
 #include <sinew/parallel/data_parallel/plan/gradient_wire.hpp>
 #include <sinew/parallel/data_parallel/plan/unit_order.hpp>
 #include <sinew/parallel/data_parallel/plan/weight_wire.hpp>
+#include <sinew/parallel/kernels/compute_device.hpp>
 #include <sinew/parallel/step_graph/passes/passes.hpp>
 
 namespace sinew::parallel {
@@ -25,13 +25,6 @@ namespace sinew::parallel {
 enum class Offload : std::uint8_t {
   Nothing,  ///< parameters, gradients and the optimizer's state are on the device where the engine computes
   ParametersAndOptimizer,  ///< shards and the optimizer's state are there; gathered parameters are with the engine
-};
-
-/// The device on which an engine computes.
-/// Thread: nobody else uses `runtime` at the same time. With Threads::Multiple it is therefore not the World's runtime.
-struct DataDevice {
-  DeviceRuntime* runtime = nullptr;  ///< null: the engine computes on the host
-  StreamRef stream{};                ///< the engine's stream; copies and exchanges run after the work that is on it
 };
 
 /// Decides what happens to the parameters of a unit between its forward and its backward pass. The last unit keeps its
@@ -86,9 +79,11 @@ struct DataParallelOptions {
   /// After the first step, buckets follow the order in which rank 0 reported its gradients. Only for rows that shard
   /// nothing.
   bool rebuild_buckets = true;
-  /// The device of the engine, for DataOptions::offload. parameter(p) and gradient(p) are then in its memory. Each
-  /// OwnedPart is in host memory, which `allocate` gives.
-  DataDevice device{};
+  /// The device of the engine. parameter(p) and gradient(p) are then in its memory, and so are the optimizer's state and
+  /// each OwnedPart; `allocate` is not called. With DataOptions::offload state and parts are in host memory, which
+  /// `allocate` gives. What calls return may be used by work of the device's stream, and by nothing else: calls rarely
+  /// wait for the device.
+  ComputeDevice device{};
   /// For DataOptions::offload: gives zeroed memory for shards of parameters and gradients, and for the optimizer's
   /// state, such as a FileMemory. Null: `allocate` gives it. An engine that computes on the host needs it.
   std::function<Memory(std::size_t bytes)> shards{};
