@@ -12,8 +12,8 @@
 
 namespace sinew::parallel {
 
-/// Parts of a checkpoint whose buffers are in device memory, once more in host memory: checkpoints and carry_over() read
-/// and write host memory only. Parts that are in host memory already are taken as they are.
+/// Parts of a checkpoint whose buffers are in device memory, once more in host memory: checkpoints and carry_over()
+/// read and write host memory only. Parts that are in host memory already are taken as they are.
 ///     HostCopies here(device, parts_to_save(data, optimizer));
 ///     here.bring_down();  save_checkpoint(all, folder, here.parts(), metadata);
 ///     HostCopies wanted(device, parts_to_load(data, optimizer));

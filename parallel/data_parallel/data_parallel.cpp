@@ -17,6 +17,7 @@
 #include <sinew/parallel/data_parallel/equal_parameters.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/data_parallel/memory/step_memory.hpp>
+#include <sinew/parallel/data_parallel/memory_sources.hpp>
 #include <sinew/parallel/data_parallel/pass_runner.hpp>
 #include <sinew/parallel/data_parallel/plan/pass_graphs.hpp>
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
@@ -51,15 +52,15 @@ struct DataParallel::State {
   bool accumulated = false;
   std::size_t gradient_room = 0;
 
-  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, Allocate allocate, Allocate kept,
-        const DataParallelOptions& o, const std::source_location& at_line)
+  State(Mesh& m, std::vector<DataParameter> p, const DataRow& r, MemorySources sources, const DataParallelOptions& o,
+        const std::source_location& at_line)
       : mesh(&m),
         where(at_line),
         parameters(std::move(p)),
         row(r),
         sharded(parallel::sharded_axis(r)),
         options(o),
-        memory(m, parameters, row, std::move(allocate), std::move(kept), options, where) {
+        memory(m, parameters, row, std::move(sources.engine), std::move(sources.kept), options, where) {
     std::map<std::string_view, std::size_t> numbers;
     for (std::int32_t i = 0; i < std::ssize(parameters); ++i) {
       const std::string& unit = parameters[at(i)].unit;
@@ -276,17 +277,8 @@ DataParallel::DataParallel(Mesh& mesh, std::vector<DataParameter> parameters, co
     const auto doing = [&] { return fmt::format("initial values of '{}'", part.parameter.path); };
     run_user_code(*ranks, doing, [&] { start.initial(part); });
   };
-  const auto guarded = [ranks](Allocate give) -> Allocate {
-    return [ranks, give = std::move(give)](std::size_t bytes) {
-      const auto doing = [&] { return fmt::format("allocation of {} bytes for data parallelism", bytes); };
-      return run_user_code(*ranks, doing, [&] { return give(bytes); });
-    };
-  };
-  Allocate kept;
-  if (options.step.offload != Offload::Nothing) kept = guarded(options.shards ? options.shards : allocate);
-  if (options.device.exists()) allocate = [copies = Copies(options.device)](std::size_t n) { return copies.allocate(n); };
-  state_ = std::make_unique<State>(mesh, std::move(parameters), row, guarded(std::move(allocate)), std::move(kept),
-                                   options, where);
+  MemorySources sources = memory_sources(*ranks, allocate, options);
+  state_ = std::make_unique<State>(mesh, std::move(parameters), row, std::move(sources), options, where);
   state_->memory.make_groups(plan.graph);
   state_->memory.place_values(plan.groups, initial);
   state_->begin_protocol();

@@ -27,8 +27,8 @@ bool is_float(DType d) { return d == DType::F64 || d == DType::F32 || d == DType
 
 void require_float(std::string_view kernel, DType dtype) {
   if (!is_float(dtype))
-    throw Error(Code::InvalidArgument, fmt::format("{} on a device: elements of {}, expected f16, bf16, f32 or f64",
-                                                   kernel, name_of(dtype)));
+    throw Error(Code::InvalidArgument,
+                fmt::format("{} on a device: elements of {}, expected f16, bf16, f32 or f64", kernel, name_of(dtype)));
 }
 
 }  // namespace

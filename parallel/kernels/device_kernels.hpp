@@ -14,8 +14,8 @@ namespace sinew::parallel {
 
 /// Starts our kernels on the stream of a device. No function waits.
 /// Shape:  as the arguments of the kernels (kernels/arguments.hpp).
-/// Errors: Error{Unavailable} if this build has no device kernels. Error{InvalidArgument} for a dtype that a kernel does
-///         not know. Error{System} with the driver's text.
+/// Errors: Error{Unavailable} if this build has no device kernels. Error{InvalidArgument} for a dtype that a kernel
+///         does not know. Error{System} with the driver's text.
 class SINEW_API DeviceKernels {
  public:
   explicit DeviceKernels(const ComputeDevice& device);

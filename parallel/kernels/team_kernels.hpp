@@ -6,14 +6,15 @@
 #include <sinew/parallel/kernels/arguments.hpp>
 
 // Kernels as functions of a Team. All threads of a team call the functions of the Team together. A Team has:
-//
-//   index(), teams()          the number of this team, and how many there are
-//   memory(address, count)    the address at which `count` elements may be read and written
-//   for_each(count, f)        f(i) for all i below count, shared among the threads of all teams
-//   sum(first, last, f)       the sum of f(i), shared among the threads of this team; all of them get it
-//   once(f)                   f() on one thread of this team
-//   wide(x), narrow<T>(x)     a stored element as a number, and back
-//   root(x)                   the square root
+//   index()                  the number of this team
+//   teams()                  the number of teams
+//   memory(address, count)   the address at which `count` elements may be read and written
+//   for_each(count, f)       calls f(i) for all i below count; the threads of all teams share the calls
+//   sum(first, last, f)      the sum of f(i); the threads of this team share the calls, and all of them get the sum
+//   once(f)                  calls f() on one thread of this team
+//   wide(x)                  the number in a stored element
+//   narrow<T>(x)             the stored element of a number
+//   root(x)                  the square root
 //
 // SINEW_KERNEL stands before each function of this header: the compiler of the image has attributes of its own.
 #ifndef SINEW_KERNEL
@@ -60,7 +61,7 @@ SINEW_KERNEL void update_values(const Team& team, void* values, const void* grad
   }
 }
 
-/// What follows the master values, if there are any.
+/// The state behind the master values, if there are any.
 template <class Stored>
 SINEW_KERNEL Computed<Stored>* kept_state(void* state, std::int64_t count) {
   return static_cast<Computed<Stored>*>(state) + (ComputedOf<Stored>::kIsNarrow ? count : 0);

@@ -20,8 +20,8 @@ class StepActions {
   virtual ~StepActions() = default;
   /// Starts an exchange. Called in the order of the graph, on all ranks alike.
   virtual Work start(const Node& exchange) = 0;
-  /// Waits for an exchange. An engine on a device may let its stream wait, and return before the exchange has ended. Then
-  /// the runner waits for the exchange by the end of the next step.
+  /// Waits for an exchange. If the engine is on a device, the device's stream may wait instead. The runner then waits
+  /// for the exchange by the end of the next step.
   virtual void await(Work& work) { work.get(); }
   /// Called when an exchange has been awaited without an error, before any node that waits for it. By default it does
   /// nothing.
@@ -101,7 +101,7 @@ class SINEW_API StepRunner {
   std::vector<std::int32_t> reported_;
   std::deque<Underway> underway_;
   std::vector<Work> awaited_, awaited_before_;  // by streams: in this step, and in the one before
-  std::size_t next_ = 0;  // the index in exchanges_ of the next one to start
+  std::size_t next_ = 0;                        // the index in exchanges_ of the next one to start
   std::optional<Error> failed_;
 };
 

@@ -1,4 +1,6 @@
-// The kernels of parallel/kernels for the fake devices: each team has one thread, and the teams run one after the other.
+// The kernels of parallel/kernels for the fake devices. Each team has one thread, and teams run one after the other.
+#include "fakes/fake_kernels.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +13,6 @@
 #include <sinew/parallel/kernels/team_kernels.hpp>
 
 #include "fakes/fake_device.hpp"
-#include "fakes/fake_kernels.hpp"
 
 namespace sinew::parallel::kernels {
 namespace {
@@ -77,8 +78,8 @@ namespace sinew::fake {
 
 void add_parallel_kernels() {
   using namespace sinew::parallel::kernels;
-#define SINEW_ADD(name, function, Argument)                                                             \
-  add_kernel("sinew_" #name, [](const void* argument, unsigned teams) {                           \
+#define SINEW_ADD(name, function, Argument)                                                              \
+  add_kernel("sinew_" #name, [](const void* argument, unsigned teams) {                                  \
     return work_of<Argument>(argument, teams, [](const Team& t, const Argument& a) { function(t, a); }); \
   });
   SINEW_DEVICE_KERNELS(SINEW_ADD)

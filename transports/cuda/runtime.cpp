@@ -205,9 +205,9 @@ void Runtime::zero_async(Buffer memory, StreamRef stream) {
 
 void Runtime::launch(const DeviceProgram& program, const KernelLaunch& launch, StreamRef stream) {
   if (program.image == nullptr) {
-    throw Error(Code::Unavailable,
-                fmt::format("this build has no device kernels of {}: nvcc was not found when it was configured",
-                            program.name));
+    throw Error(
+        Code::Unavailable,
+        fmt::format("this build has no device kernels of {}: nvcc was not found when it was configured", program.name));
   }
   const Current current(context_of(stream.device));
   LoadedProgram& loaded = devices_[static_cast<std::size_t>(stream.device)].programs[program.image];

@@ -70,7 +70,7 @@ class SINEW_API Runtime : public DeviceRuntime {
     Context context = nullptr;
     std::unique_ptr<Kernels> kernels;
     std::map<const void*, LoadedProgram> programs;  // by image
-    std::vector<Event> spare;  // making an event costs more than recording it
+    std::vector<Event> spare;                       // making an event costs more than recording it
   };
   struct Made {
     EventHandle handle = nullptr;

@@ -13,8 +13,8 @@
 
 namespace sinew::parallel {
 
-/// Copies, zeroes and adds memory. On the host this happens at once; on a device it happens in the order of the device's
-/// stream.
+/// Copies, zeroes and adds memory. On the host this happens at once; on a device it happens in the order of the
+/// device's stream.
 class SINEW_API Copies {
  public:
   Copies() = default;

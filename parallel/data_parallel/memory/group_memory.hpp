@@ -27,8 +27,8 @@ class GroupMemory {
   Buffer traveling_shard();
   /// Where a sum goes that is added to the shard: free_whole() adds it. Allocates it if it does not exist.
   Buffer added_sum();
-  /// send_up() copies such a shard to its place in the whole on the device. bring_down() copies it back, and waits. Both
-  /// do nothing for other shards.
+  /// send_up() copies such a shard to its place in the whole on the device. bring_down() copies it back, and waits.
+  /// Both do nothing for other shards.
   void send_up();
   void bring_down();
   /// Where parameter number `member` of the group lies in the whole.

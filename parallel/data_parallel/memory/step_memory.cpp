@@ -114,7 +114,9 @@ void StepMemory::place_values(const std::vector<std::vector<std::int32_t>>& grou
       const DataParameter& p = (*parameters_)[static_cast<std::size_t>(parameter)];
       memory_.copies().fill(
           in.part(static_cast<std::size_t>(at) * element, static_cast<std::size_t>(last - first) * element),
-          [&](Buffer values) { initial({p, parameter, first, last, values}); });
+          [&](Buffer values) {
+            initial({p, parameter, first, last, values});
+          });
     };
     if (memory.has_whole()) {
       for (std::size_t m = 0; m < group.parameters.size(); ++m) {

@@ -79,10 +79,9 @@ struct DataParallelOptions {
   /// After the first step, buckets follow the order in which rank 0 reported its gradients. Only for rows that shard
   /// nothing.
   bool rebuild_buckets = true;
-  /// The device of the engine. parameter(p) and gradient(p) are then in its memory, and so are the optimizer's state and
-  /// each OwnedPart; `allocate` is not called. With DataOptions::offload state and parts are in host memory, which
-  /// `allocate` gives. What calls return may be used by work of the device's stream, and by nothing else: calls rarely
-  /// wait for the device.
+  /// The device of the engine. parameter(p) and gradient(p) are then in its memory, and so are the optimizer's state
+  /// and each OwnedPart; `allocate` is not called. With DataOptions::offload state and parts are in host memory, which
+  /// `allocate` gives. Calls rarely wait for the device: their results may be used by work of its stream only.
   ComputeDevice device{};
   /// For DataOptions::offload: gives zeroed memory for shards of parameters and gradients, and for the optimizer's
   /// state, such as a FileMemory. Null: `allocate` gives it. An engine that computes on the host needs it.

@@ -1,3 +1,5 @@
+#include "support/on_device.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +29,6 @@
 #include "../support/small.hpp"
 #include "fakes/fake_kernels.hpp"
 #include "support/fake_devices.hpp"
-#include "support/on_device.hpp"
 #include "support/scratch_folder.hpp"
 
 namespace sinew::parallel {
@@ -75,7 +76,7 @@ class Training {
 
   std::vector<double> values(int u) { return numbers(data_->parameter(u), data_->parameters()[at(u)].dtype); }
 
-  /// What kernels would do: the gradient of each element is half of its value, and `more`.
+  /// Does the work of kernels: the gradient of each element is half of its value, and `more`.
   void pass(double more) {
     for (int u = 0; u < kUnits; ++u) data_->before_forward(u), data_->after_forward(u);
     for (int u = kUnits; u-- > 0;) {

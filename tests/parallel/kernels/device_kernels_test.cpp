@@ -75,7 +75,7 @@ class DeviceKernelsOn : public testing::TestWithParam<std::string> {
     for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_at(host.data(), dtype, i));
     return numbers;
   }
-  /// What the elements of this dtype hold of these numbers.
+  /// These numbers as elements of this dtype hold them.
   static Numbers rounded(const Numbers& numbers, DType dtype) {
     Numbers all;
     for (const double x : numbers) {
