@@ -61,12 +61,13 @@ HostedStore::HostedStore(int ranks, Bytes secret, const Config& config, std::str
     : port_{.range = config.ports, .tls = config.tls},
       thread_({.secret = std::move(secret),
                .ranks = ranks,
-               .notice = [hint = std::move(hint), until = until_timeout(config)](const std::string& missing) {
-                 log::warning(
-                     "{}{}{}; see what the missing ranks have printed, and whether they were started; the others "
-                     "wait {}",
-                     missing, hint.empty() ? "" : "; ", hint, until);
-               },
+               .notice =
+                   [hint = std::move(hint), until = until_timeout(config)](const std::string& missing) {
+                     log::warning(
+                         "{}{}{}; see what the missing ranks have printed, and whether they were started; the others "
+                         "wait {}",
+                         missing, hint.empty() ? "" : "; ", hint, until);
+                   },
                .fan_out = start_tree().fan_out}) {}
 
 std::uint16_t HostedStore::serve(std::uint64_t store, std::uint16_t number, int tries) {
