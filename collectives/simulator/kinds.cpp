@@ -15,7 +15,7 @@ namespace {
 
 using Colour = std::uint64_t;
 
-struct Message {
+struct StepMessage {
   int peer = 0;
   std::uint32_t match = 0;
   std::uint32_t step = 0;
@@ -76,7 +76,7 @@ class Refinement {
   }
 
  private:
-  std::span<Message> of(int rank) {
+  std::span<StepMessage> of(int rank) {
     const auto r = static_cast<std::size_t>(rank);
     return {messages_.data() + first_[r], first_[r + 1] - first_[r]};
   }
@@ -84,11 +84,11 @@ class Refinement {
   void pair_up() {
     std::size_t ends = 0;
     for (int rank = 0; rank < network_.ranks(); ++rank) {
-      for (Message& m : of(rank)) {
+      for (StepMessage& m : of(rank)) {
         if (!m.sends) continue;
         const auto there = of(m.peer);
         const auto other = std::ranges::find_if(
-            there, [&](const Message& o) { return !o.sends && o.peer == rank && o.match == m.match; });
+            there, [&](const StepMessage& o) { return !o.sends && o.peer == rank && o.match == m.match; });
         if (other == there.end()) throw std::logic_error(fmt::format("a message from rank {} has one end only", rank));
         m.peer_step = other->step;
         other->peer_step = m.step;
@@ -106,7 +106,7 @@ class Refinement {
       const auto r = static_cast<std::size_t>(rank);
       const int host = network_.host_of(rank);
       Colour colour = mix(of_rank_[r], of_host_[static_cast<std::size_t>(host)]);
-      for (const Message& m : of(rank)) {
+      for (const StepMessage& m : of(rank)) {
         const bool near = network_.host_of(m.peer) == host;
         colour = mix(mix(colour, of_rank_[static_cast<std::size_t>(m.peer)]),
                      static_cast<std::uint64_t>(m.peer_step) << 1 | (near ? 1 : 0));
@@ -155,7 +155,7 @@ class Refinement {
     for (std::size_t k = 0; k < found.first.size(); ++k) {
       const int rank = found.first[k];
       std::vector<Kinds::Partner> partners(steps_[static_cast<std::size_t>(rank)]);
-      for (const Message& m : of(rank)) {
+      for (const StepMessage& m : of(rank)) {
         partners[m.step] = {static_cast<std::uint32_t>(found.of_rank[static_cast<std::size_t>(m.peer)]), m.peer_step};
       }
       found.partners.push_back(std::move(partners));
@@ -168,7 +168,7 @@ class Refinement {
   const bool shares_ = network_.rate(Tier::Memory).bytes_per_s > 0 || !network_.nic_for_each_rank();
   std::vector<Colour> of_rank_, next_;
   std::vector<Colour> of_host_;
-  std::vector<Message> messages_;  // rank by rank
+  std::vector<StepMessage> messages_;  // rank by rank
   std::vector<std::size_t> first_;
   std::vector<std::uint32_t> steps_;
 };
