@@ -7,7 +7,7 @@
 namespace sinew {
 namespace {
 
-constexpr std::size_t kMostKinds = 4;
+constexpr std::size_t kMostKindsOfPairs = 4;
 
 bool is_alike(const Reach& a, const Reach& b) {
   const auto same = [](const Knot& p, const Knot& q) { return p.bytes == q.bytes && p.bytes_per_s == q.bytes_per_s; };
@@ -57,7 +57,7 @@ std::vector<PairToMeasure> pairs_between_hosts(const Facts& facts) {
         kinds, [&](const PairToMeasure& p) { return is_alike(facts.links.at(p.holds_for.front()), row); });
     if (kind != kinds.end()) {
       kind->holds_for.push_back(where);
-    } else if (kinds.size() < kMostKinds) {
+    } else if (kinds.size() < kMostKindsOfPairs) {
       kinds.push_back({first_of_host[static_cast<std::size_t>(where.host_a)],
                        first_of_host[static_cast<std::size_t>(where.host_b)],
                        {where}});
