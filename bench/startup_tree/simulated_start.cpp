@@ -77,7 +77,7 @@ class Start {
   explicit Start(const StartPlan& plan)
       : plan_(plan),
         hosts_((plan.ranks + plan.ranks_per_host - 1) / plan.ranks_per_host),
-        store_(plan.ranks),
+        store_({.ranks = plan.ranks}),
         tree_(plan.fan_out),
         nodes_(static_cast<std::size_t>(hosts_)) {
     nodes_[0].handler = &store_;
