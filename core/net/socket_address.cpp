@@ -23,6 +23,7 @@
 namespace sinew {
 namespace {
 
+constexpr const char* kUnknownHost = "?";  // of an address that is none of the internet
 constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;  // the first byte is the abstract marker
 
 const sockaddr_in& v4(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in&>(s); }
@@ -171,7 +172,7 @@ SocketAddress SocketAddress::with_port(std::uint16_t port) const noexcept {
 
 std::string SocketAddress::host_text() const {
   std::array<char, NI_MAXHOST> host{};
-  if (::getnameinfo(data(), length_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  if (::getnameinfo(data(), length_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) return kUnknownHost;
   return host.data();
 }
 
@@ -181,7 +182,9 @@ std::string SocketAddress::text() const {
     constexpr std::size_t kMarked = offsetof(sockaddr_un, sun_path) + 1;  // who connects has no name
     return fmt::format("@{}", std::string_view(address.sun_path + 1, length_ > kMarked ? length_ - kMarked : 0));
   }
-  return family() == AF_INET6 ? fmt::format("[{}]:{}", host_text(), port()) : fmt::format("{}:{}", host_text(), port());
+  const std::string host = host_text();
+  if (host == kUnknownHost) return host;
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host, port()) : fmt::format("{}:{}", host, port());
 }
 
 }  // namespace sinew

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -177,6 +178,31 @@ TEST(World, LeavesItsMemoryToWhoHoldsIt) {
     world.communicator().all_reduce(memory.as<float>()).get();  // memory like any other to this World
     EXPECT_THAT(memory.as<float>(), testing::Each(2.0F));
   });
+}
+
+/// Tags have 8 bits of the generation, so those of both Worlds are equal. Their endpoints are not.
+TEST(World, OfAGenerationThatWraps_MeetsNoMessageOfTheOldOne) {
+  for (const char* const transport : transports_between_processes()) {
+    run_as_threads(2, [&](const Exchange& exchange) {
+      World old = World::create(exchange, only(transport));
+      WorldOptions options = only(transport);
+      options.measures = false;
+      options.generation = 256;
+      World later = World::create(exchange, options);
+      std::array<int, 4> of_old{1, 1, 1, 1}, of_later{2, 2, 2, 2};
+      if (exchange.rank == 0) {
+        Work first = old.communicator().send(of_old, 1, 7);
+        later.communicator().send(of_later, 1, 7).get();
+        first.get();
+      } else {
+        std::array<int, 4> found{};
+        later.communicator().recv(found, 0, 7).get();
+        require(found == of_later, fmt::format("{}: the later World has the message of the old one", transport));
+        old.communicator().recv(found, 0, 7).get();
+        require(found == of_old, fmt::format("{}: the old World has another message", transport));
+      }
+    });
+  }
 }
 
 TEST(World, IsOfNoUseToAForksChild_AndGoesOnInTheParent) {
