@@ -101,7 +101,7 @@ Joined join(const Bootstrap& bootstrap, std::shared_ptr<HostedStore> hosted, con
   }
   const Deadline deadline = Deadline::after(config.timeout);
   const bool over_tcp = !hosted && !options.addresses.empty() && !options.addresses.front().is_unix();
-  if (over_tcp && bootstrap.ranks >= start_tree().from_ranks)
+  if (over_tcp && bootstrap.may_use_relays && bootstrap.ranks >= start_tree().from_ranks)
     options = through_host_relay(std::move(options), config, deadline);
   const std::shared_ptr<Attendance> held(new Attendance{std::move(hosted), StoreClient(std::move(options), deadline)});
   Joined joined;

@@ -27,6 +27,9 @@ struct Bootstrap {
   std::uint64_t store = 0;                 ///< for TCP: the store's number at its port
   std::function<bool()> may_come{};        ///< returns false if rank 0 is not there any more: join() ends with PeerLost
   std::shared_ptr<SearchNotice> notice{};  ///< null: join() makes one without a hint
+  /// The rank may reach the store through a relay of its host, which is another rank (ADR 48). False where ranks
+  /// outlive each other.
+  bool may_use_relays = true;
 };
 
 /// The text that a rank adds to its findings when it looks for rank 0 in vain.

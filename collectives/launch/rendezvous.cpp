@@ -28,8 +28,12 @@ std::shared_ptr<StoreClient> client_of(const LaunchVariables& v, const Config& c
 }  // namespace
 
 Joined Round::join_as(int size, const std::string& group) const {
-  Bootstrap bootstrap{
-      .rank = place(), .ranks = size, .addresses = members_->addresses(), .secret = members_->secret(), .group = group};
+  const Bootstrap bootstrap{.rank = place(),
+                            .ranks = size,
+                            .addresses = members_->addresses(),
+                            .secret = members_->secret(),
+                            .group = group,
+                            .may_use_relays = false};
   return join(bootstrap, nullptr, config_);
 }
 

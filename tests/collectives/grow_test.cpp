@@ -26,6 +26,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/base/random.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/net/listening_port.hpp>
 #include <sinew/core/net/secret.hpp>
 #include <sinew/core/net/stream_socket.hpp>
 #include <sinew/core/store/store_client.hpp>
@@ -330,6 +331,25 @@ TEST(GrowStore, EndsTheExchange_WhenAMemberDiesBeforeItComes) {
     EXPECT_THAT(e.what(), HasSubstr("has ended"));
   }
   EXPECT_LT(Clock::now() - begin, seconds(20));
+}
+
+/// A relay is a rank, and the others of its host could not go on without it.
+TEST(GrowStore, IsReachedWithoutARelay_HoweverManyRanksTheJobHas) {
+  const Bytes secret = random_secret();
+  const auto port = port_of_process({});
+  StoreServerThread server(
+      {.secret = secret, .host = StoreHost::Launcher, .elastic = ElasticLimits{.least = 1, .most = 2}});
+  server.serve(port, 0);
+  const auto member = std::make_shared<StoreClient>(
+      StoreClient::Options{.addresses = {SocketAddress::parse("127.0.0.1:0").with_port(port->number())},
+                           .secret = secret,
+                           .group = "members"},
+      Deadline::after(seconds(30)));
+  ASSERT_EQ(::setenv("SINEW_START_TREE", "1:1", 1), 0);
+  Rendezvous rendezvous(member, Config());
+  const Joined joined = rendezvous.next({}, false, Deadline::after(seconds(30))).join_ranks();
+  EXPECT_NE(joined.store->server().host, StoreHost::Relay);
+  ASSERT_EQ(::unsetenv("SINEW_START_TREE"), 0);
 }
 
 TEST(GrowAlone, SaysHowAJobGetsElastic_WhereItIsNot) {
