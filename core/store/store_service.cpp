@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <sinew/core/base/wire.hpp>
+#include <sinew/core/log.hpp>
 #include <sinew/core/store/store_service.hpp>
 #include <sinew/core/system/host_name.hpp>
 
@@ -13,6 +14,11 @@ namespace {
 
 std::string seconds(Duration d) {
   return fmt::format("{:g} s", std::chrono::duration<double>(std::chrono::round<std::chrono::milliseconds>(d)).count());
+}
+
+/// A notice is given of an exchange that may wait for this long. The error of a shorter one comes soon enough.
+bool is_told_of(const ParkedRequest& request) {
+  return request.allowed >= StoreService::kLate + StoreService::kLate / 2;
 }
 
 }  // namespace
@@ -103,8 +109,9 @@ void StoreService::hello(StoreSeat& from, const StoreIdentity& id) {
                   id.rank);
     }
   }
-  left_.erase({id.group, id.rank});
+  if (const auto left = left_.find(id.group); left != left_.end()) left->second.erase(id.rank);
   from.identity = id;
+  log::debug("rank {} (pid {} on {}) has come to the store", id.rank, id.pid, id.host);
   from.send(framed_reply(Bytes()));
 }
 
@@ -117,9 +124,11 @@ Status StoreService::roll_call(const StoreIdentity& of) const {
 
 std::optional<Status> StoreService::first_departure(const std::string& group,
                                                     const std::function<bool(int)>& counts) const {
+  const auto left = left_.find(group);
+  if (left == left_.end()) return std::nullopt;
   const Departure* first = nullptr;
-  for (auto at = left_.lower_bound({group, 0}); at != left_.end() && at->first.first == group; ++at) {
-    if (counts(at->first.second) && (first == nullptr || at->second.number < first->number)) first = &at->second;
+  for (const auto& [rank, departure] : left->second) {
+    if (counts(rank) && (first == nullptr || departure.number < first->number)) first = &departure;
   }
   return first == nullptr ? std::nullopt : std::optional(first->why);
 }
@@ -128,8 +137,9 @@ void StoreService::park(StoreSeat& from, ParkedRequest request, std::uint32_t mi
   request.since = Clock::now();
   request.allowed = std::chrono::milliseconds(milliseconds);
   request.deadline = milliseconds == kWaitForever ? Deadline::never() : Deadline::after(request.allowed);
+  if (request.round && is_told_of(request)) next_notice_ = std::min(next_notice_, request.since + kLate);
   from.parked = std::move(request);
-  parked_.insert(&from);
+  parked_.emplace(from.parked->deadline.at(), &from);
   if (!from.parked->round && !from.parked->wants_round) answer_if_there(from);
 }
 
@@ -154,8 +164,7 @@ void StoreService::next_round(StoreSeat& from, std::span<const std::byte> reques
 
 void StoreService::end_rounds(const std::string& why) {
   rounds_end_ = Status(Code::Aborted, why);
-  const auto waiting = parked_;
-  for (StoreSeat* c : waiting) {
+  for (StoreSeat* c : waiting()) {
     if (c->parked->wants_round) answer(*c, framed_reply(*rounds_end_));
   }
 }
@@ -176,9 +185,8 @@ void StoreService::form_rounds() {
   if (!formed) return;
   for (const std::string& group :
        {group_of_ranks(formed->round.number - 1), group_of_members(formed->round.number - 1)})
-    left_.erase(left_.lower_bound({group, 0}), left_.upper_bound({group, kMostRanks}));
-  const auto waiting = parked_;
-  for (StoreSeat* c : waiting) {
+    left_.erase(group);
+  for (StoreSeat* c : waiting()) {
     if (!c->member || !c->parked->wants_round) continue;
     const auto at = std::ranges::find(formed->ids, *c->member);
     if (at == formed->ids.end()) continue;
@@ -215,15 +223,14 @@ void StoreService::deliver(const Gathering& round) {
   fields.value(static_cast<std::uint32_t>(round.ranks()));
   for (int r = 0; r < round.ranks(); ++r) fields.bytes(round.part(r));
   const auto reply = framed_reply(fields.take());
-  const auto waiting = parked_;
-  for (StoreSeat* c : waiting) {
+  for (StoreSeat* c : waiting()) {
     if (c->parked->round.get() == &round) answer(*c, reply);
   }
 }
 
 void StoreService::wake() {
   for (auto at = parked_.begin(); at != parked_.end();) {
-    StoreSeat& waiter = **at++;  // which leaves the set if it is answered
+    StoreSeat& waiter = *(at++)->second;  // which leaves the set if it is answered
     if (!waiter.parked->round && !waiter.parked->wants_round) answer_if_there(waiter);
   }
 }
@@ -237,15 +244,14 @@ void StoreService::answer_if_there(StoreSeat& waiter) {
 }
 
 void StoreService::answer(StoreSeat& to, const std::shared_ptr<const Bytes>& reply) {
-  parked_.erase(&to);
+  parked_.erase({to.parked->deadline.at(), &to});
   to.parked.reset();
   to.send(reply);
 }
 
 void StoreService::fail_rounds(
     const std::function<std::optional<Status>(const StoreSeat&, const Gathering&)>& verdict) {
-  const auto waiting = parked_;
-  for (StoreSeat* c : waiting) {
+  for (StoreSeat* c : waiting()) {
     if (!c->parked->round) continue;
     if (const auto status = verdict(*c, *c->parked->round)) {
       table_.abandon(c->parked->gathering, c->parked->round.get());
@@ -255,7 +261,8 @@ void StoreService::fail_rounds(
 }
 
 void StoreService::forget(StoreSeat& gone, const std::string& how) {
-  parked_.erase(&gone);
+  if (gone.parked) parked_.erase({gone.parked->deadline.at(), &gone});
+  gone.parked.reset();
   if (const auto member = std::exchange(gone.member, std::nullopt)) {
     leave_round(*member);
     membership_->leave(*member);
@@ -271,18 +278,14 @@ void StoreService::forget(StoreSeat& gone, const std::string& how) {
 }
 
 void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
-  const auto first = left_.lower_bound({id.group, 0});
-  auto last = first;
-  int gone = 0;
-  for (; last != left_.end() && last->first.first == id.group; ++last) ++gone;
-  if (gone == id.ranks) left_.erase(first, last);
+  const auto left = left_.find(id.group);
+  if (left != left_.end() && left->second.size() == static_cast<std::size_t>(id.ranks)) left_.erase(left);
 }
 
 /// Nobody waits for it any more, unless it comes again. `needs_answer`: rounds to which the rank has come end, too,
 /// since their answers do not reach it.
 void StoreService::turn_away(const StoreIdentity& id, const Status& why, bool needs_answer) {
-  left_.emplace(std::pair(id.group, id.rank),
-                Departure{departures_++, why, id.pid == ::getpid() && id.host == host_name()});
+  left_[id.group].emplace(id.rank, Departure{departures_++, why, id.pid == ::getpid() && id.host == host_name()});
   fail_rounds([&](const StoreSeat& waiter, const Gathering& round) -> std::optional<Status> {
     if (waiter.identity->group != id.group || (round.has(id.rank) && !needs_answer)) return std::nullopt;
     return why;
@@ -291,15 +294,14 @@ void StoreService::turn_away(const StoreIdentity& id, const Status& why, bool ne
 
 bool StoreService::has_untold_ranks() const {
   if (!options_.meets_once) return false;
-  for (const auto& [at, departure] : left_) {
-    const std::string& group = at.first;
-    if (departure.why.code() == Code::Mismatch && !met_.contains(group)) {
-      for (int r = 0; r < options_.ranks; ++r) {
-        if (!left_.contains({group, r})) return true;
-      }
-    }
+  for (const auto& [group, departures] : left_) {
+    const auto refused = [](const auto& entry) { return entry.second.why.code() == Code::Mismatch; };
+    const bool all_left = departures.size() >= static_cast<std::size_t>(options_.ranks);
+    if (!all_left && !met_.contains(group) && std::ranges::any_of(departures, refused)) return true;
     const auto present = present_.lower_bound({group, 0});
-    if (!departure.is_here && present != present_.end() && present->first.first == group) return true;
+    const bool any_present = present != present_.end() && present->first.first == group;
+    if (any_present && !std::ranges::all_of(departures, [](const auto& entry) { return entry.second.is_here; }))
+      return true;
   }
   return false;
 }
@@ -327,6 +329,13 @@ std::string StoreService::strangers(const StoreSeat& waiter) const {
     if (!present_.contains({id.group, r})) missing.push_back(r);
   }
   return missing.empty() ? "" : fmt::format("; {} of {} never came", name_ranks(missing), id.ranks);
+}
+
+std::vector<StoreSeat*> StoreService::waiting() const {
+  std::vector<StoreSeat*> all;
+  all.reserve(parked_.size());
+  for (const auto& entry : parked_) all.push_back(entry.second);
+  return all;
 }
 
 Status StoreService::late(const StoreSeat& waiter) const {
@@ -362,14 +371,15 @@ std::string StoreService::who_is_there(const std::string& group) const {
 }
 
 Deadline StoreService::tell_who_is_late() {
-  Deadline next = Deadline::never();
-  if (!options_.notice) return next;
+  if (!options_.notice) return Deadline::never();
   const auto now = Clock::now();
-  for (StoreSeat* c : parked_) {
+  if (now < next_notice_) return Deadline(next_notice_);
+  next_notice_ = Clock::time_point::max();
+  for (const auto& [deadline, c] : parked_) {
     ParkedRequest& request = *c->parked;
-    if (!request.round || request.round->is_told || request.allowed < kLate + kLate / 2) continue;
+    if (!request.round || request.round->is_told || !is_told_of(request)) continue;
     if (now < request.since + kLate) {
-      next = Deadline(std::min(next.at(), request.since + kLate));
+      next_notice_ = std::min(next_notice_, request.since + kLate);
       continue;
     }
     request.round->is_told = true;
@@ -384,20 +394,16 @@ Deadline StoreService::tell_who_is_late() {
                                 missing.size() == 1 ? "has" : "have", seconds(kLate), who_is_there(id.group),
                                 refused.empty() ? "" : "; refused were connections from ", refused));
   }
-  return next;
+  return Deadline(next_notice_);
 }
 
 Deadline StoreService::expire() {
   form_rounds();
   Deadline next = membership_ ? membership_->next_look() : Deadline::never();
   next = Deadline(std::min(next.at(), tell_who_is_late().at()));
-  const auto waiting = parked_;
-  for (StoreSeat* c : waiting) {
-    if (!c->parked) continue;  // answered with another of its round
-    if (!c->parked->deadline.passed()) {
-      next = Deadline(std::min(next.at(), c->parked->deadline.at()));
-      continue;
-    }
+  const auto now = Clock::now();
+  while (!parked_.empty() && parked_.begin()->first <= now) {
+    StoreSeat* const c = parked_.begin()->second;
     const Status status = late(*c);
     const std::shared_ptr<Gathering> round = c->parked->round;
     if (!round) {
@@ -408,7 +414,7 @@ Deadline StoreService::expire() {
     fail_rounds(
         [&](const StoreSeat&, const Gathering& r) { return &r == round.get() ? std::optional(status) : std::nullopt; });
   }
-  return next;
+  return parked_.empty() ? next : Deadline(std::min(next.at(), parked_.begin()->first));
 }
 
 }  // namespace sinew

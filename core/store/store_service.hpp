@@ -81,6 +81,8 @@ class SINEW_API StoreService final : public StoreHandler {
   std::string who_is_there(const std::string& group) const;
   [[noreturn]] static void refuse_of_later_start(const std::string& met_on);
   void answer(StoreSeat& to, const std::shared_ptr<const Bytes>& reply);
+  /// The clients that wait, for calls that answer some of them.
+  std::vector<StoreSeat*> waiting() const;
 
   struct Departure {
     std::uint64_t number;  // the first to leave is why others do
@@ -94,9 +96,10 @@ class SINEW_API StoreService final : public StoreHandler {
   const Options options_;
   std::function<std::string()> refused_;
   StoreTable table_;
-  std::set<StoreSeat*> parked_;
+  std::set<std::pair<Clock::time_point, StoreSeat*>> parked_;  // by the deadlines of their requests
+  Clock::time_point next_notice_ = Clock::time_point::max();  // no exchange is late before
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
-  std::map<std::pair<std::string, int>, Departure> left_;
+  std::map<std::string, std::map<int, Departure>> left_;           // by group, then by rank
   std::map<std::string, std::string> met_;  // groups all of whose ranks have come: from which hosts
   std::uint64_t departures_ = 0;
   std::map<int, std::string> lost_;
