@@ -1,7 +1,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <map>
+#include <list>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -28,13 +28,12 @@ namespace {
 /// one round of the exchange takes a star no longer than a tree.
 constexpr int kStarRanks = 256;
 
-/// A relay of this process. It ends with the process, because ranks may come to the next World while the last one is
-/// still being taken down.
-using Relay = std::shared_ptr<StoreServerThread>;
-
-/// The relays of this process, by the names of their sockets. The caller holds OfProcess::HostedStores.
-std::map<std::string, Relay>& relays_of_process() {
-  static std::map<std::string, Relay> all;
+/// The relays of this process. A relay serves on while it reaches the store or has clients, because the Worlds of other
+/// ranks may outlive that of this process. Each call forgets the relays that are over.
+/// The caller holds OfProcess::HostedStores.
+std::list<std::shared_ptr<StoreServerThread>>& relays_of_process() {
+  static std::list<std::shared_ptr<StoreServerThread>> all;
+  all.remove_if([](const auto& relay) { return relay->is_over(); });
   return all;
 }
 
@@ -70,7 +69,7 @@ void become_relay_if_first(const StoreClient::Options& root, const SocketAddress
   auto [connection, parent] = find_relay_parent(root, self, deadline);
   relay->lead_to(std::move(connection), parent);
   const ProcessLock lock(OfProcess::HostedStores);
-  relays_of_process()[place.text()] = relay;
+  relays_of_process().push_back(relay);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -32,7 +33,8 @@ class WireWriter {
   /// Bytes whose length the reader knows: whatever is left.
   WireWriter& rest(std::span<const std::byte> data) { return raw(data); }
   WireWriter& text(std::string_view t) { return bytes(std::as_bytes(std::span(t))); }
-  Bytes take() { return std::move(out_); }
+  std::size_t size() const noexcept { return out_.size(); }
+  Bytes take() { return std::exchange(out_, {}); }
 
  private:
   WireWriter& raw(std::span<const std::byte> data) {

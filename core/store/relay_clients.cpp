@@ -33,9 +33,13 @@ void RelayClients::take(std::span<const std::byte> batch) {
       case RelayEvent::Message: {
         std::unique_ptr<Client>& client = at != clients_.end() ? at->second : clients_[number];
         if (!client) client = std::make_unique<Client>(*this, number);
-        if (client->parked)
-          throw Error(Code::Mismatch, "a client of a relay sent a request before it had the answer to the last one");
-        handler_.handle(*client, bytes);
+        if (!client->parked) {
+          handler_.handle(*client, bytes);
+          break;
+        }
+        handler_.forget(*client, kSecondRequest);
+        client->close_after_flush();
+        clients_.erase(number);
         break;
       }
       case RelayEvent::Ended:
@@ -56,15 +60,17 @@ void RelayClients::reply(std::uint32_t client, RelayEvent event, std::shared_ptr
   replies_.back().clients.push_back(client);
 }
 
-std::optional<Bytes> RelayClients::answers() {
-  if (replies_.empty()) return std::nullopt;
+std::vector<Bytes> RelayClients::answers() {
+  std::vector<Bytes> batches;
   WireWriter batch;
   for (const Reply& r : std::exchange(replies_, {})) {
+    if (batch.size() > 0 && batch.size() + r.frame->size() > kLongestBatch) batches.push_back(batch.take());
     batch.value(static_cast<std::uint32_t>(r.clients.size()));
     for (const std::uint32_t client : r.clients) batch.value(client);
     batch.value(r.event).bytes(std::span(*r.frame).subspan(FramedStream::kHeaderBytes));
   }
-  return batch.take();
+  if (batch.size() > 0) batches.push_back(batch.take());
+  return batches;
 }
 
 void RelayClients::cut(const std::string& reason) {

@@ -3,13 +3,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
+#include <sinew/core/net/framed_stream.hpp>
 #include <sinew/core/store/store_seat.hpp>
 
 namespace sinew {
@@ -27,11 +27,13 @@ class SINEW_API RelayClients {
 
   /// Errors: Error{Mismatch} where the bytes are no batch.
   void take(std::span<const std::byte> batch);
-  /// All replies since the last call as one batch; nullopt: there are none.
-  std::optional<Bytes> answers();
+  /// All replies since the last call, as few batches as kLongestBatch allows. Empty: there are none.
+  std::vector<Bytes> answers();
   bool has_answers() const noexcept { return !replies_.empty(); }
   /// The connection to the relay is gone, and so are its clients.
   void cut(const std::string& reason);
+  /// This process does not reach the store any more, and tells the relay why.
+  void tell_cut(const Status& why) { replies_.push_back({RelayEvent::Cut, FramedStream::frame(encode_status(why)), {}}); }
 
  private:
   class Client;

@@ -8,18 +8,29 @@
 #include <sinew/core/store/relay_service.hpp>
 
 namespace sinew {
+namespace {
+
+/// The answer to a Hello. A client with this answer looks for a store again.
+Status unavailable(const Status& why) { return {Code::Unavailable, std::string(why.message()), why.rank()}; }
+
+}  // namespace
 
 void RelayService::handle(StoreSeat& from, const Bytes& request) {
-  if (cut_) return from.send(framed_reply(*cut_));
+  WireReader reader(request);
+  const auto op = reader.left() > 0 ? reader.value<StoreOp>() : StoreOp::Set;
+  const bool greets = op == StoreOp::Hello;
+  if (cut_) return from.send(framed_reply(greets ? unavailable(*cut_) : *cut_));
   const auto [at, is_new] = clients_.try_emplace(&from);
   Client& client = at->second;
   if (is_new) {
     client.number = next_number_++;
     seats_.emplace(client.number, &from);
   }
-  WireReader reader(request);
-  const auto op = reader.left() > 0 ? reader.value<StoreOp>() : StoreOp::Set;
-  if (op == StoreOp::Hello && client.group.empty()) try {
+  if (client.waits) {
+    forget(from, kSecondRequest);
+    return from.close_after_flush();
+  }
+  if (greets && client.group.empty()) try {
       static_cast<void>(reader.value<std::uint32_t>());
       from.identity = StoreIdentity::decode(reader.bytes());
       client.group = from.identity->group;
@@ -27,7 +38,8 @@ void RelayService::handle(StoreSeat& from, const Bytes& request) {
     } catch (const Error&) {  // the server of the store says what is wrong with it
     }
   note_waiting(client, true);
-  if (op == StoreOp::Hello) {
+  client.greets = greets;
+  if (greets) {
     waits_for_more_ = true;
   } else if (op == StoreOp::AllGather) {
     gathering_.insert(client.group);
@@ -54,6 +66,10 @@ void RelayService::forget(StoreSeat& gone, const std::string& how) {
 
 void RelayService::hold(std::uint32_t client, RelayEvent event, std::span<const std::byte> bytes) {
   if (!since_) since_ = now_();
+  if (batch_.size() > 0 && batch_.size() + bytes.size() > longest_batch_) {
+    full_.push_back(batch_.take());
+    is_urgent_ = true;
+  }
   batch_.value(client).value(event).bytes(bytes);
 }
 
@@ -78,6 +94,7 @@ Deadline RelayService::expire() {
   gathering_.clear();
   waits_for_more_ = false;
   is_urgent_ = false;
+  for (Bytes& batch : std::exchange(full_, {})) parent_(std::move(batch));
   parent_(batch_.take());
   return Deadline::never();
 }
@@ -90,6 +107,7 @@ void RelayService::take(std::span<const std::byte> batch) {
       if (at != seats_.end()) to.push_back(at->second);  // else the client has gone meanwhile
     }
     const auto event = reader.value<RelayEvent>();
+    if (event == RelayEvent::Cut) return cut(decode_status(reader.bytes()));
     const auto reply = FramedStream::frame(reader.bytes());
     for (StoreSeat* seat : to) {
       note_waiting(clients_.at(seat), false);
@@ -102,8 +120,9 @@ void RelayService::cut(const Status& why) {
   if (cut_) return;
   cut_ = why;
   const auto reply = framed_reply(why);
+  const auto reply_to_hello = framed_reply(unavailable(why));
   for (auto& [seat, client] : clients_) {
-    if (std::exchange(client.waits, false)) seat->send(reply);
+    if (std::exchange(client.waits, false)) seat->send(client.greets ? reply_to_hello : reply);
   }
 }
 

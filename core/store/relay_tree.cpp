@@ -13,9 +13,11 @@ RelayTree::Place RelayTree::add() {
 }
 
 RelayTree::Place RelayTree::add_again(int number, int unreachable) {
-  if (is_relay(unreachable)) nodes_[static_cast<std::size_t>(unreachable)].is_reachable = false;
-  Node& parent = nodes_[static_cast<std::size_t>(nodes_[static_cast<std::size_t>(number)].parent)];
-  parent.children = std::max(parent.children - 1, 0);
+  const int old = nodes_[static_cast<std::size_t>(number)].parent;
+  if (old != unreachable || old == 0) return {number, old};
+  Node& parent = nodes_[static_cast<std::size_t>(old)];
+  parent.is_reachable = false;
+  --parent.children;
   return {number, place_below(number)};
 }
 

@@ -25,7 +25,8 @@ class SINEW_API RelayTree {
   };
   /// The place of a relay that comes for the first time.
   Place add();
-  /// The place of a relay that has not reached its parent `unreachable`, which gets no more relays.
+  /// The place of a relay that has a number already. If its parent is `unreachable`, the relay gets another parent, and
+  /// that one gets no more relays. Else the relay keeps its place: it asks again because an answer was lost.
   /// Precondition: is_relay(number).
   Place add_again(int number, int unreachable);
   bool is_relay(int number) const noexcept { return number > 0 && static_cast<std::size_t>(number) < nodes_.size(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include <sinew/core/net/framed_stream.hpp>
@@ -22,7 +23,7 @@ class StoreConnection final : public StoreSeat {
   void read(F&& take) {
     if (closing_) return;
     stream_.read([&](const Bytes& request) {
-      if (parked) return stream_.end("a client sent a request before it had the answer to the last one");
+      if (parked) return stream_.end(kSecondRequest);
       if (!closing_) take(request);
     });
   }
@@ -32,6 +33,9 @@ class StoreConnection final : public StoreSeat {
   void close_after_flush() noexcept override { closing_ = true; }
   bool finished() const noexcept { return stream_.ended() || (closing_ && idle()); }
   bool idle() const noexcept { return stream_.idle(); }
+  /// Changes `longest_request`.
+  void allow(std::size_t longest_request) noexcept { stream_.allow(longest_request); }
+  void end(std::string reason) { stream_.end(std::move(reason)); }
   /// Why the stream has ended.
   const std::string& reason() const noexcept { return stream_.reason(); }
 

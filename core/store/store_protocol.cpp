@@ -102,9 +102,18 @@ RelayParent RelayParent::decode(std::span<const std::byte> fields) {
   return place;
 }
 
-std::shared_ptr<const Bytes> framed_reply(const Status& status) {
-  return FramedStream::frame(WireWriter().value(status.code()).value(status.rank()).text(status.message()).take());
+Bytes encode_status(const Status& status) {
+  return WireWriter().value(status.code()).value(status.rank()).text(status.message()).take();
 }
+
+Status decode_status(std::span<const std::byte> fields) {
+  WireReader reader(fields);
+  const auto code = reader.value<Code>();
+  const auto rank = reader.value<int>();
+  return {code, reader.text(), rank};
+}
+
+std::shared_ptr<const Bytes> framed_reply(const Status& status) { return FramedStream::frame(encode_status(status)); }
 
 std::shared_ptr<const Bytes> framed_reply(const Bytes& fields) {
   return FramedStream::frame(WireWriter().value(Code::Ok).value(-1).rest(fields).take());

@@ -35,7 +35,7 @@ enum class StoreOp : std::uint8_t {
   Attach,     ///< RelayIntroduction; the answer is a RelayParent
 };
 
-inline constexpr std::uint32_t kStoreProtocolVersion = 3;
+inline constexpr std::uint32_t kStoreProtocolVersion = 4;
 inline constexpr std::uint32_t kWaitForever = 0xffffffff;
 inline constexpr std::uint32_t kStoreService = 0x45524f54;  ///< in AuthClaim: "TORE"
 inline constexpr std::size_t kWelcomeLimit = 16 << 10;
@@ -72,6 +72,7 @@ struct SINEW_API StoreWelcome {
 enum class RelayEvent : std::uint8_t {
   Message,  ///< to the parent: a request; from the parent: a reply
   Ended,    ///< to the parent: the client is gone, and the text says how; from the parent: disconnect the client
+  Cut,      ///< from the parent alone, without clients: the parent does not reach the store any more; a status says why
 };
 
 /// A relay presents itself: a process through which the ranks of its host reach the store.
@@ -104,6 +105,17 @@ struct SINEW_API RelayParent {
   Bytes encode() const;
   static RelayParent decode(std::span<const std::byte> fields);
 };
+
+/// The most bytes of a batch between a relay and its parent, unless a single message is longer.
+inline constexpr std::size_t kLongestBatch = std::size_t{64} << 20;
+
+/// Why a client is disconnected that sends a request before it has the answer to the last one.
+inline constexpr const char* kSecondRequest = "a client sent a request before it had the answer to the last one";
+
+/// Code, i32 rank, message.
+SINEW_API Bytes encode_status(const Status& status);
+/// Errors: Error{Mismatch} if it is none.
+SINEW_API Status decode_status(std::span<const std::byte> fields);
 
 /// An answer as a frame (FramedStream).
 SINEW_API std::shared_ptr<const Bytes> framed_reply(const Status& status);

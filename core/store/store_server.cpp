@@ -2,10 +2,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <exception>
 #include <future>
 #include <list>
 #include <map>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,6 +29,15 @@
 
 namespace sinew {
 namespace {
+
+/// Calls `f`, which serves this connection. An exception ends the connection, and not the process.
+template <class F>
+void serve_guarded(StoreConnection& connection, F&& f) try {
+  f();
+} catch (const std::exception& e) {
+  log::warning("the store drops a connection: {}", e.what());
+  connection.end(e.what());
+}
 
 bool same_user(int socket) {
   ucred peer{};
@@ -60,6 +73,8 @@ struct StoreServer::State {
     std::uint64_t instance = 0;
     int rank = -1;
   };
+  /// The host, the process and the service of a relay, by which the server knows it again.
+  using RelayProcess = std::tuple<std::string, int, std::uint64_t>;
 
   void welcome(FileDescriptor socket);
   StoreConnection* admit(Socket socket);
@@ -67,8 +82,11 @@ struct StoreServer::State {
   void take_request(Client& client, const Bytes& request);
   void attach(Client& client, const Bytes& request);
   void read_parent();
+  void cut_off(const Status& why);
   void sweep_soon();
   void sweep();
+  Deadline expire();
+  void send_answers(Client& client);
   void drop_ended();
   void leave(Client& client);
 
@@ -80,6 +98,7 @@ struct StoreServer::State {
   StoreHandler* handler = &service;
   RelayTree tree;
   std::vector<KnownRelay> relays;  // by number; 0 is this server
+  std::map<RelayProcess, int> numbers;  // of these relays
   std::map<std::uint64_t, Client> clients;
   RelayParent parent;
   std::optional<FramedStream> to_parent;
@@ -87,6 +106,7 @@ struct StoreServer::State {
   std::uint64_t next_id = 0;
   EventLoop::Timer next_sweep;
   bool sweeps_soon = false;
+  std::atomic<bool> over = false;
 };
 
 StoreServer::StoreServer(EventLoop& loop, StoreServerOptions options)
@@ -104,14 +124,20 @@ void StoreServer::take(Socket client) { state_->admit(std::move(client)); }
 
 void StoreServer::lead_to(Socket connection, const RelayParent& parent) {
   State& s = *state_;
-  constexpr std::size_t kLongestBatch = (1ull << 32) - 1;
+  constexpr std::size_t kLongestAnswers = (1ull << 32) - 1;  // an all-gather has the bytes of all ranks
   s.parent = parent;
-  keep_alive(connection.get(), true);
-  s.to_parent.emplace(std::move(connection), kLongestBatch);
-  s.parent_watch = s.loop.watch(s.to_parent->descriptor(), {.read = true}, [state = &s] { state->read_parent(); });
-  s.relay.lead_to([state = &s](const Bytes& batch) { state->to_parent->send(FramedStream::frame(batch)); });
+  s.to_parent.emplace(std::move(connection), kLongestAnswers);
+  try {
+    keep_alive(s.to_parent->descriptor(), true);
+    s.parent_watch = s.loop.watch(s.to_parent->descriptor(), {.read = true}, [state = &s] { state->read_parent(); });
+    s.relay.lead_to([state = &s](const Bytes& batch) { state->to_parent->send(FramedStream::frame(batch)); });
+  } catch (const std::exception& e) {
+    s.to_parent->end(e.what());
+  }
   s.read_parent();  // TLS may have read bytes already, for which no event comes
 }
+
+bool StoreServer::is_over() const noexcept { return state_->over; }
 
 bool StoreServer::idle() const noexcept {
   return std::ranges::all_of(state_->clients, [](const auto& entry) {
@@ -176,8 +202,10 @@ void StoreServer::State::serve(std::uint64_t id) {
   const auto it = clients.find(id);
   if (it == clients.end()) return;
   StoreConnection& c = *it->second.connection;
-  c.flush();
-  c.read([&](const Bytes& request) { take_request(it->second, request); });
+  serve_guarded(c, [&] {
+    c.flush();
+    c.read([&](const Bytes& request) { take_request(it->second, request); });
+  });
   if (c.finished()) leave(it->second);  // at once: the next connection may be of a process that follows this one
 }
 
@@ -186,12 +214,7 @@ void StoreServer::State::take_request(Client& client, const Bytes& request) {
     const bool attaches = !request.empty() && static_cast<StoreOp>(request.front()) == StoreOp::Attach;
     return attaches ? attach(client, request) : handler->handle(*client.connection, request);
   }
-  try {
-    client.behind->take(request);
-  } catch (const Error& e) {
-    log::warning("the store drops a relay: {}", e.what());
-    client.connection->close_after_flush();
-  }
+  client.behind->take(request);
 }
 
 /// A relay has come. The server of the store finds its place. At a relay it stays, because the server has sent it
@@ -203,17 +226,24 @@ void StoreServer::State::attach(Client& client, const Bytes& request) try {
   RelayIntroduction who = RelayIntroduction::decode(reader.bytes());
   RelayParent place{.number = who.number};
   if (handler == &service) {
-    const bool again = tree.is_relay(who.number);
+    const auto known = numbers.find({who.host, who.pid, who.instance});
+    const bool again = known != numbers.end();
     if (!again) service.require_unmet();
-    const RelayTree::Place at = again ? tree.add_again(who.number, who.unreachable) : tree.add();
-    if (!again) relays.push_back({who.name(), who.addresses, who.instance, who.rank});
+    const RelayTree::Place at = again ? tree.add_again(known->second, who.unreachable) : tree.add();
+    if (!again) {
+      numbers.emplace(RelayProcess(who.host, who.pid, who.instance), at.number);
+      relays.push_back({who.name(), who.addresses, who.instance, who.rank});
+    }
     const KnownRelay& above = relays[static_cast<std::size_t>(at.parent)];
     place = {at.number, at.parent, above.addresses, above.instance, above.name, above.rank};
     log::debug("{} is relay {}, below {}", who.name(), at.number, at.parent);
+  } else if (relay.cut_by()) {
+    throw Error(Code::Unavailable, std::string(relay.cut_by()->message()), relay.cut_by()->rank());
   }
   client.connection->send(framed_reply(place.encode()));
   if (place.addresses.empty()) {
     keep_alive(client.connection->descriptor(), true);
+    client.connection->allow(kLongestBatch + options.longest_request);  // a batch may be one request alone
     client.behind = std::make_unique<RelayClients>(*handler, std::move(who));
   } else {
     client.connection->close_after_flush();
@@ -231,14 +261,28 @@ void StoreServer::State::read_parent() {
   } catch (const Error& e) {
     to_parent->end(e.what());
   }
-  if (to_parent->ended()) {
-    parent_watch = {};
-    relay.cut(Status(Code::PeerLost,
-                     fmt::format("{}, which leads {} to the store, is gone ({})", parent.name, options.relay->name(),
-                                 to_parent->reason()),
-                     parent.rank));
+  if (relay.cut_by()) {  // the parent said so
+    cut_off(*relay.cut_by());
+  } else if (to_parent->ended()) {
+    cut_off(Status(Code::PeerLost,
+                   fmt::format("{}, which leads {} to the store, is gone ({})", parent.name, options.relay->name(),
+                               to_parent->reason()),
+                   parent.rank));
   }
   sweep_soon();
+}
+
+/// This relay does not reach the store any more. Its clients are told, and so are the relays below. Who comes later is
+/// of another start, and makes another relay.
+void StoreServer::State::cut_off(const Status& why) {
+  parent_watch = {};
+  to_parent.reset();
+  relay.cut(why);
+  for (auto& [id, client] : clients) {
+    if (client.behind) client.behind->tell_cut(why);
+  }
+  unix_sockets.clear();
+  if (options.cut) options.cut();
 }
 
 /// A sweep looks at all clients: one for all events that come together.
@@ -262,11 +306,35 @@ void StoreServer::State::drop_ended() {
 /// Tells those who wait for this client. A second call does nothing.
 void StoreServer::State::leave(Client& client) {
   if (std::exchange(client.has_left, true)) return;
-  if (client.behind) {
-    client.behind->cut(client.connection->reason());
-  } else {
-    handler->forget(*client.connection, {});
+  serve_guarded(*client.connection, [&] {
+    if (client.behind) {
+      client.behind->cut(client.connection->reason());
+    } else {
+      handler->forget(*client.connection, {});
+    }
+  });
+}
+
+/// Does what is due. If a relay cannot do it, the connection to its parent ends.
+Deadline StoreServer::State::expire() {
+  Deadline next = Deadline::after(std::chrono::seconds(1));
+  try {
+    next = handler->expire();
+    if (to_parent && !to_parent->ended()) parent_watch.want(to_parent->interest());
+  } catch (const std::exception& e) {
+    log::warning("the store has failed to answer: {}", e.what());
+    if (to_parent) to_parent->end(e.what());
   }
+  if (to_parent && to_parent->ended()) read_parent();
+  return next;
+}
+
+void StoreServer::State::send_answers(Client& client) {
+  StoreConnection& c = *client.connection;
+  if (client.behind) {
+    for (const Bytes& batch : client.behind->answers()) c.send(FramedStream::frame(batch));
+  }
+  if (!c.finished()) client.watch.want(c.interest());
 }
 
 /// Drops connections that have ended, and answers requests whose deadlines have passed. Then sets the events for which
@@ -274,27 +342,29 @@ void StoreServer::State::leave(Client& client) {
 void StoreServer::State::sweep() {
   sweeps_soon = false;
   drop_ended();
-  const Deadline next = handler->expire();
+  const Deadline next = expire();
   for (auto& [id, client] : clients) {
     StoreConnection& c = *client.connection;
-    if (client.behind) {
-      if (auto answers = client.behind->answers()) c.send(FramedStream::frame(*answers));
-    }
-    if (!c.finished()) {
-      client.watch.want(c.interest());
-    } else {
-      sweep_soon();  // it has ended since
-    }
+    serve_guarded(c, [&, of = &client] { send_answers(*of); });
+    if (c.finished()) sweep_soon();  // it has ended since
   }
-  if (to_parent && !to_parent->ended()) parent_watch.want(to_parent->interest());
+  over = relay.cut_by() && clients.empty();
   if (sweeps_soon) return;
   if (next.at() == Clock::time_point::max()) return next_sweep.stop();
   next_sweep.start(std::max(next.at(), Clock::now() + std::chrono::milliseconds(1)), [this] { sweep(); });
 }
 
 StoreServerThread::StoreServerThread(StoreServerOptions options)
-    : secret_(options.secret), server_(loop_, std::move(options)) {
+    : secret_(options.secret), server_(loop_, with_cut(std::move(options))) {
   thread_ = thread_without_signals([this] { run(); });
+}
+
+StoreServerOptions StoreServerThread::with_cut(StoreServerOptions options) {
+  options.cut = [this, then = std::move(options.cut)] {
+    service_ = {};
+    if (then) then();
+  };
+  return options;
 }
 
 StoreServerThread::~StoreServerThread() {

@@ -32,6 +32,9 @@ struct StoreServerOptions {
   /// This process: it is a relay (host is StoreHost::Relay, or Launcher) and leads to a store elsewhere. The server
   /// answers once lead_to() has given it its parent.
   std::optional<RelayIntroduction> relay{};
+  /// For a relay that does not reach the store any more. Its owner then accepts no further connections for it: they may
+  /// be of a later start. Thread: the loop's.
+  std::function<void()> cut{};
 };
 
 /// Serves a store to the processes of a job, on its owner's loop. Clients of this host connect to a UNIX socket. Other
@@ -52,8 +55,10 @@ class SINEW_API StoreServer {
   /// Serves an authenticated connection.
   void take(Socket client);
   /// For a relay: `connection` leads to its parent. Requests that have come before go there now. If the connection
-  /// ends, all clients get PeerLost with the parent's name.
+  /// ends, all clients get PeerLost with the parent's name. The relay then listens at its UNIX sockets no more.
   void lead_to(Socket connection, const RelayParent& parent);
+  /// For a relay: it does not reach the store any more, and its clients have gone. Thread: any.
+  bool is_over() const noexcept;
   /// All answers have left this process.
   bool idle() const noexcept;
   /// Returns true if a rank of another process has left or was refused, and connected ranks have not been told. After
@@ -85,8 +90,10 @@ class SINEW_API StoreServerThread {
   void listen(Listener unix_socket);
   /// Serves the connections that come to the port for the store with this number (AuthClaim::instance).
   void serve(std::shared_ptr<ListeningPort> port, std::uint64_t instance);
-  /// As StoreServer::lead_to.
+  /// As StoreServer::lead_to. If the relay is cut off, it accepts no connections at its port any more, either.
   void lead_to(Socket connection, const RelayParent& parent);
+  /// As StoreServer::is_over.
+  bool is_over() const noexcept { return server_.is_over(); }
   /// As StoreServer::lose.
   void lose(int rank, const std::string& why);
   /// As StoreServer::expect.
@@ -98,6 +105,8 @@ class SINEW_API StoreServerThread {
 
  private:
   void run();
+  /// The options, whose `cut` ends the service at the port.
+  StoreServerOptions with_cut(StoreServerOptions options);
 
   const Bytes secret_;
   ForkMark fork_;

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -54,6 +55,16 @@ TEST(RelayTree, LeavesOutAParentThatWasNotReached_AndNamesOnlyEarlierOnes) {
   EXPECT_EQ(last.parent, 0) << "its own descendants cannot be its parents, so the server takes one more";
 }
 
+TEST(RelayTree, KeepsThePlaceOfARelayThatAsksAgain) {
+  RelayTree tree(2);
+  for (int i = 0; i < 3; ++i) tree.add();
+  EXPECT_EQ(tree.add_again(3, -1).parent, 1);
+  EXPECT_EQ(tree.add_again(3, 2).parent, 1) << "relay 2 is not its parent";
+  EXPECT_EQ(tree.add_again(3, 1).parent, 2);
+  EXPECT_EQ(tree.add_again(3, 1).parent, 2) << "the answer before was lost";
+  EXPECT_EQ(tree.relays(), 3);
+}
+
 TEST(RelayTree, IsOfLogarithmicDepth_ForAnyNumberOfRelays) {
   RelayTree tree(16);
   for (int i = 0; i < 12'499; ++i) tree.add();
@@ -78,7 +89,7 @@ Bytes gather() { return request(StoreOp::AllGather, WireWriter().text("name").by
 
 /// A relay whose time stands still unless a test moves it, and a parent that counts batches.
 struct StillRelay {
-  StillRelay() {
+  explicit StillRelay(std::size_t longest_batch = kLongestBatch) : longest(longest_batch) {
     relay.lead_to([this](Bytes batch) { batches.push_back(std::move(batch)); });
   }
   /// Answers all clients with these numbers.
@@ -88,8 +99,9 @@ struct StillRelay {
     for (const std::uint32_t c : clients) batch.value(c);
     relay.take(batch.value(RelayEvent::Message).bytes(Bytes(5)).take());
   }
+  std::size_t longest;
   Clock::time_point now{};
-  RelayService relay{[this] { return now; }};
+  RelayService relay{[this] { return now; }, longest};
   std::vector<Bytes> batches;
 };
 
@@ -152,6 +164,65 @@ TEST(RelayService, TellsItsClients_WhenItsParentIsGone) {
   WireReader reader(std::span(*a.frames.back()).subspan(FramedStream::kHeaderBytes));
   EXPECT_EQ(reader.value<Code>(), Code::PeerLost);
   EXPECT_EQ(reader.value<int>(), 3);
+}
+
+Code code_of(const Kept& client) {
+  return WireReader(std::span(*client.frames.back()).subspan(FramedStream::kHeaderBytes)).value<Code>();
+}
+
+TEST(RelayService, TellsThoseWhoSayHello_ToLookForAnotherStore_WhenItsParentIsGone) {
+  StillRelay r;
+  Kept before;
+  Kept after;
+  r.relay.handle(before, hello(0, 2));
+  r.relay.cut(Status(Code::PeerLost, "rank 3 is gone", 3));
+  r.relay.handle(after, hello(1, 2));
+  EXPECT_EQ(code_of(before), Code::Unavailable);
+  EXPECT_EQ(code_of(after), Code::Unavailable);
+}
+
+TEST(RelayService, IsCutWithItsParent_ForTheReasonThatTheParentGives) {
+  StillRelay r;
+  RelayClients at_parent(r.relay, {.host = "h", .pid = 1});
+  at_parent.tell_cut(Status(Code::PeerLost, "rank 3 is gone", 3));
+  r.relay.take(at_parent.answers().front());
+  ASSERT_TRUE(r.relay.cut_by());
+  EXPECT_EQ(r.relay.cut_by()->message(), "rank 3 is gone");
+  EXPECT_EQ(r.relay.cut_by()->rank(), 3);
+}
+
+TEST(RelayService, DisconnectsAClientThatDoesNotWaitForItsAnswer_AndNoOther) {
+  StillRelay r;
+  Kept hasty;
+  Kept other;
+  r.relay.handle(hasty, hello(0, 2));
+  r.relay.handle(other, hello(1, 2));
+  r.relay.handle(hasty, gather());
+  EXPECT_TRUE(hasty.closed);
+  r.now += RelayService::kPause;
+  r.relay.expire();
+  r.answer({0, 1});
+  EXPECT_EQ(other.frames.size(), 1u);
+  EXPECT_FALSE(other.closed);
+  EXPECT_TRUE(hasty.frames.empty());
+}
+
+TEST(RelayService, SendsSeveralBatches_IfOneWouldBeTooLong) {
+  StillRelay r(100);
+  std::vector<std::unique_ptr<Kept>> clients;
+  for (int i = 0; i < 5; ++i) r.relay.handle(*clients.emplace_back(std::make_unique<Kept>()), hello(i, 5));
+  r.relay.expire();
+  EXPECT_GT(r.batches.size(), 1u);
+  std::size_t events = 0;
+  for (const Bytes& batch : r.batches) {
+    EXPECT_LE(batch.size(), 120u);
+    for (WireReader reader(batch); reader.left() > 0; ++events) {
+      EXPECT_EQ(reader.value<std::uint32_t>(), events);
+      EXPECT_EQ(reader.value<RelayEvent>(), RelayEvent::Message);
+      EXPECT_EQ(Bytes(reader.owned_bytes()), hello(static_cast<int>(events), 5));
+    }
+  }
+  EXPECT_EQ(events, 5u);
 }
 
 TEST(RelayClients, RejectABatchThatIsNone) {
@@ -320,6 +391,88 @@ TEST_F(BehindRelays, AnAddressThatLeadsToAnotherProcessOfTheJob_IsRefused) {
   for (int i = 1; i < 16; ++i) add_relay(fmt::format("h{}", i), i);
   add_relay("late", 16);
   EXPECT_EQ(relays_[16].parent.parent, 2) << "relay 1 is not at its address";
+}
+
+TEST_F(BehindRelays, ARelayThatAsksAgain_KeepsItsPlace) {
+  const RelayIntroduction self{.host = "h0", .pid = 100, .rank = 0, .addresses = "127.0.0.1:1", .instance = 7};
+  for (int tries = 0; tries < 3; ++tries) {
+    const RelayParent place = StoreClient::attach(root_, self, Deadline::after(kLong)).second;
+    EXPECT_EQ(place.number, 1);
+    EXPECT_EQ(place.parent, 0);
+  }
+  EXPECT_EQ(add_relay("h1", 1).parent.number, 2);
+}
+
+TEST_F(BehindRelays, MisbehavingClient_IsCutOff_AndOthersGoOn) {
+  for (int i = 0; i < 17; ++i) add_relay(fmt::format("h{}", i), i);
+  for (const std::size_t level : {std::size_t{0}, std::size_t{16}}) {
+    const auto a = client(level, 0, 1);
+    for (const Bytes& bytes : misbehaviours()) {
+      talk(relays_[level].address, bytes);
+      a->set("k", bytes_of("v"));
+      EXPECT_EQ(a->get("k"), bytes_of("v"));
+    }
+  }
+}
+
+TEST_F(BehindRelays, ABatchMayBeLongerThanARequest) {
+  constexpr int kRanks = 30;
+  served_.thread.reset();
+  served_.thread = std::make_unique<StoreServerThread>(
+      StoreServerOptions{.secret = served_.secret, .longest_request = 2000, .fan_out = 1});
+  const auto port = own_port();
+  root_.addresses = {SocketAddress::parse("127.0.0.1:0").with_port(port->number())};
+  served_.thread->serve(port, served_.instance);
+  add_relay("h0", 0);
+  add_relay("h1", 1);
+  EXPECT_EQ(relays_[1].parent.parent, 1);
+  std::vector<std::jthread> ranks;
+  for (int r = 0; r < kRanks; ++r) {
+    ranks.emplace_back([this, r] {
+      const auto store = client(1, r, kRanks);
+      const auto all = store->all_gather("name", r, kRanks, Bytes(1500));
+      EXPECT_EQ(all.size(), static_cast<std::size_t>(kRanks));
+    });
+  }
+}
+
+TEST_F(BehindRelays, TheEndOfTheStore_CutsAllRelaysOff_AndNewcomersFindTheNextStore) {
+  for (int i = 0; i < 17; ++i) add_relay(fmt::format("h{}", i), i);
+  ASSERT_EQ(relays_[16].parent.parent, 1);
+  auto waits = client(16, 0, 2);
+  auto idle = client(16, -1, 0);
+  served_.thread.reset();
+  for (StoreClient* c : {waits.get(), idle.get()}) {
+    const Error e = error_of([&] { c->get("key"); });
+    EXPECT_EQ(e.code(), Code::PeerLost);
+    EXPECT_THAT(e.what(), HasSubstr("rank 0, which leads rank 0 (process 100 on host h0) to the store, is gone"));
+  }
+  std::jthread newcomer([this] { client(16, 0, 2)->set("next", bytes_of("x")); });
+  Served next(true);
+  const Deadline bound = Deadline::after(kLong);
+  std::optional<Listener> listener;
+  while (!listener && !bound.passed()) try {
+      listener.emplace(listen_on(relays_[16].address));  // the old relay listens no more
+    } catch (const Error&) {
+      std::this_thread::sleep_for(1ms);
+    }
+  ASSERT_TRUE(listener);
+  next.thread->listen(std::move(*listener));
+  newcomer.join();
+  waits.reset();
+  idle.reset();
+  const auto all_over = [this] { return std::ranges::all_of(relays_, [](const Relay& r) { return r.thread->is_over(); }); };
+  while (!all_over() && !bound.passed()) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(all_over());
+}
+
+TEST_F(BehindRelays, AConnectionThatCannotBeWatched_EndsTheRelay_NotTheProcess) {
+  add_relay("h0", 0);
+  const auto a = client(0, 0, 1);
+  relays_[0].thread->lead_to(Socket(FileDescriptor(), Socket::End::Connects, nullptr), RelayParent{.name = "rank 7"});
+  const Error e = error_of([&] { a->get("key"); });
+  EXPECT_EQ(e.code(), Code::PeerLost);
+  EXPECT_THAT(e.what(), HasSubstr("rank 7, which leads rank 0"));
 }
 
 TEST_F(BehindRelays, AWrongSecret_IsRefused) {

@@ -18,24 +18,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Sends raw bytes and reads until the server closes; how many bytes came back.
-std::size_t talk(const SocketAddress& address, const Bytes& bytes) {
-  auto [socket, error] = try_connect({address}, Deadline::after(kLong));
-  EXPECT_EQ(error, 0);
-  ::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  ::shutdown(socket.get(), SHUT_WR);
-  timeval limit{60, 0};
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-  std::size_t total = 0;
-  std::array<std::byte, 4096> in;  // not a page
-  for (;;) {
-    const ssize_t got = ::recv(socket.get(), in.data(), in.size(), 0);
-    if (got > 0) total += static_cast<std::size_t>(got);
-    if (got == 0 || (got < 0 && errno != EAGAIN)) return total;
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
 TEST_F(ServedStore, Stranger_LearnsNothingAndEndsNothing) {
   const auto a = served.handle(0, 1);
   a->set("secret thing", bytes_of("x"));
@@ -135,12 +117,7 @@ TEST(WhoServes, WaitsForWhoeverIsBusy) {
 
 TEST_F(ServedStore, MisbehavingClientOfTheSameUser_IsCutOff_AndOthersGoOn) {
   const auto a = local.handle(0, 1);
-  Bytes huge(4, std::byte(0xff));       // announces 4 GiB
-  const Bytes hollow(4, std::byte(0));  // an empty request
-  Bytes no_hello = bytes_of("\x05");    // five bytes: Set before Hello
-  no_hello.resize(9);
-  no_hello[4] = std::byte(1);
-  for (const Bytes& bytes : {huge, hollow, no_hello, Bytes(100000, std::byte(0x20))}) {
+  for (const Bytes& bytes : misbehaviours()) {
     talk(local.address, bytes);
     a->set("k", bytes_of("v"));
     EXPECT_EQ(a->get("k"), bytes_of("v"));
