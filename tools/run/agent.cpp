@@ -1,13 +1,15 @@
 #include "agent.hpp"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +23,7 @@
 #include <sinew/core/net/reachable_addresses.hpp>
 #include <sinew/core/net/socket_address.hpp>
 #include <sinew/core/store/relay_search.hpp>
+#include <sinew/core/store/relay_tree.hpp>
 #include <sinew/core/store/store_server.hpp>
 #include <sinew/core/system/host_name.hpp>
 #include <sinew/tools/run/output/outlet.hpp>
@@ -72,25 +75,22 @@ void serve_unless_served(StoreServer& door, const SocketAddress& place) {
 /// The settings that travel to the ranks, for the agent's own connections.
 Config config_of(const LocalPlan& plan) {
   Config config;
-  for (const auto& [name, value] : plan.environment) {
-    constexpr std::array kOfConnections{"SINEW_INTERFACE", "SINEW_PORTS",  "SINEW_TLS",    "SINEW_TLS_CERTIFICATE",
-                                        "SINEW_TLS_KEY",   "SINEW_TLS_CA", "SINEW_TIMEOUT"};
-    if (std::ranges::find(kOfConnections, name) != kOfConnections.end()) config.set(name + "=" + value);
+  for (const char* name : {"SINEW_INTERFACE", "SINEW_PORTS", "SINEW_TLS", "SINEW_TLS_CERTIFICATE", "SINEW_TLS_KEY",
+                           "SINEW_TLS_CA", "SINEW_TIMEOUT"}) {
+    if (const auto value = value_of(plan.environment, name)) config.set(fmt::format("{}={}", name, *value));
   }
   return config;
 }
 
 /// True if the agent is a node of the tree over which the ranks of many hosts reach the store. Small jobs have no tree.
 bool is_relay(const AgentTask& task) {
-  const Lookup travelling = [&task](const char* name) -> std::optional<std::string> {
-    const auto at = std::ranges::find(task.plan.environment, name, &std::pair<std::string, std::string>::first);
-    return at == task.plan.environment.end() ? std::nullopt : std::optional(at->second);
-  };
+  const Lookup travelling = [&task](const char* name) { return value_of(task.plan.environment, name); };
   return !task.store.empty() && !task.plan.elastic && task.plan.ranks >= start_tree(travelling).from_ranks;
 }
 
-StoreServerOptions door_of(const AgentTask& task) {
-  StoreServerOptions options{.secret = task.secret, .host = StoreHost::Launcher};
+/// `cut`: StoreServerOptions::cut.
+StoreServerOptions door_of(const AgentTask& task, std::function<void()> cut) {
+  StoreServerOptions options{.secret = task.secret, .host = StoreHost::Launcher, .cut = std::move(cut)};
   if (is_relay(task)) {
     options.relay = RelayIntroduction{.host = host_name(), .pid = ::getpid()};
   } else {
@@ -102,19 +102,22 @@ StoreServerOptions door_of(const AgentTask& task) {
 class Agent {
  public:
   explicit Agent(const AgentTask& task)
-      : out_(loop_, STDOUT_FILENO, said()), door_(loop_, door_of(task)), ranks_(loop_, reporting()) {
+      : out_(loop_, STDOUT_FILENO, said()),
+        door_(loop_, door_of(task, [this] { agents_come_ = {}; })),
+        ranks_(loop_, reporting()) {
     out_.put(kAgentGreeting);
     serve_unless_served(door_, bootstrap_address(task.master_port, task.job));
-    if (is_relay(task)) join_tree(task);
     signals_come_ = loop_.watch(signals_.descriptor(), {.read = true}, [this] { on_signals(); });
     orders_come_ = loop_.watch(STDIN_FILENO, {.read = true}, [this] { hear(); });
   }
 
   /// The exit code.
-  int run(const LocalPlan& plan) {
+  int run(const AgentTask& task) {
     bool broken = false;
     try {
-      ranks_.start(plan);
+      if (is_relay(task)) join_tree(task);
+      if (!told_to_end_) ranks_.start(task.plan);
+      obey_orders();
     } catch (const Error& e) {
       say(FrameKind::Broken, -1, e.what());
       broken = true;
@@ -139,8 +142,26 @@ class Agent {
                                  .instance = instance};
     StoreClient::Options store{.addresses = parse_addresses(task.store), .secret = task.secret, .tls = tls};
     store.timeout = config.timeout;
-    auto [connection, parent] = find_relay_parent(store, self, Deadline::after(config.timeout));
-    door_.lead_to(std::move(connection), parent);
+    store.may_come = [this] { return !ends_within({}); };
+    if (ends_within(relay_wait(task.plan.first))) return;
+    try {
+      auto [connection, parent] = find_relay_parent(store, self, Deadline::after(config.timeout));
+      door_.lead_to(std::move(connection), parent);
+    } catch (const Error&) {
+      if (!told_to_end_) throw;
+    }
+  }
+  /// Listens to sinew-run while the loop does not run. Returns true as soon as sinew-run ends this agent. Orders wait
+  /// until the ranks have started.
+  bool ends_within(Duration time) {
+    const Deadline deadline = Deadline::after(time);
+    while (!told_to_end_) {
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      const int ready = ::poll(&input, 1, deadline.left_ms(60000));
+      if (ready > 0) receive();
+      if (ready == 0 && deadline.passed()) break;
+    }
+    return told_to_end_;
   }
   Outlet::Events said() {
     return {.full =
@@ -165,11 +186,16 @@ class Agent {
     ranks_.reap();
   }
   void hear() {
+    receive();
+    obey_orders();
+  }
+  void receive() {
     std::array<char, 4096> bytes;
     const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got == 0) told_to_end_ = true;
-    if (got <= 0) return;
-    orders_.append(bytes.data(), static_cast<std::size_t>(got));
+    if (got > 0) orders_.append(bytes.data(), static_cast<std::size_t>(got));
+  }
+  void obey_orders() {
     for (; orders_.size() >= AgentOrder::kBytes; orders_.erase(0, AgentOrder::kBytes)) {
       obey(AgentOrder::decode(std::string_view(orders_).substr(0, AgentOrder::kBytes)));
     }
@@ -199,7 +225,7 @@ class Agent {
 
 int run_agent() {
   const AgentTask task = read_task();
-  return Agent(task).run(task.plan);
+  return Agent(task).run(task);
 }
 
 }  // namespace sinew::run

@@ -29,8 +29,8 @@ namespace {
 std::uint16_t free_port(const Config& config) { return listen_everywhere(0, config.ports).address.port(); }
 
 /// The part of our environment that ranks on other hosts get.
-std::vector<std::pair<std::string, std::string>> travelling_environment() {
-  std::vector<std::pair<std::string, std::string>> all;
+Variables travelling_environment() {
+  Variables all;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string entry(*e);
     const std::size_t equals = entry.find('=');
@@ -39,6 +39,14 @@ std::vector<std::pair<std::string, std::string>> travelling_environment() {
     if (ours || name == "PATH" || name == "LD_LIBRARY_PATH") all.emplace_back(name, entry.substr(equals + 1));
   }
   return all;
+}
+
+/// The tree over which this job's ranks start. The value that --env gives takes the place of our own.
+StartTree tree_of(const Variables& given) {
+  return start_tree([&given, ours = process_environment()](const char* name) {
+    const auto value = value_of(given, name);
+    return value ? value : ours(name);
+  });
 }
 
 std::string working_folder() {
@@ -60,7 +68,7 @@ Fleet::Fleet(EventLoop& loop, const Options& options, LogOptions logs, const Con
                      .host = StoreHost::Launcher,
                      .elastic = options.elastic,
                      .notice = [this](const std::string& missing) { events_.warned("the ranks wait: " + missing); },
-                     .fan_out = start_tree().fan_out}),
+                     .fan_out = tree_of(options.environment).fan_out}),
       master_port_(free_port(config)),
       name_(fmt::format("{:016x}", random_id())) {}
 

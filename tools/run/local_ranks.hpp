@@ -18,7 +18,7 @@ namespace sinew::run {
 /// What the ranks of one host are started with.
 struct LocalPlan {
   std::vector<std::string> command;
-  std::vector<std::pair<std::string, std::string>> environment;  ///< the same for all of them
+  Variables environment;  ///< the same for all of them
   std::string folder;                                            ///< empty: ours
   int first = 0;
   int count = 0;

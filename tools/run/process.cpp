@@ -40,7 +40,7 @@ Pipe make_pipe() {
 void make_non_blocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
 /// Ours, with `added` over it: of a name that is there several times the last counts.
-std::vector<std::string> merged_environment(const std::vector<std::pair<std::string, std::string>>& added) {
+std::vector<std::string> merged_environment(const Variables& added) {
   std::map<std::string, std::string, std::less<>> entries;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry(*e);
@@ -92,6 +92,11 @@ struct ChildPlan {
 }
 
 }  // namespace
+
+std::optional<std::string> value_of(const Variables& variables, std::string_view name) {
+  const auto at = std::find_if(variables.rbegin(), variables.rend(), [&](const auto& v) { return v.first == name; });
+  return at == variables.rend() ? std::nullopt : std::optional(at->second);
+}
 
 Ending Ending::from_wait_status(int status) noexcept {
   Ending e;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,10 +34,16 @@ struct Ending {
 /// "SIGTERM", or "signal 64" for those without a name.
 std::string signal_name(int number);
 
+/// Variables and their values. If a name comes several times, its last entry counts.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// The value that counts; nullopt: the name does not come.
+std::optional<std::string> value_of(const Variables& variables, std::string_view name);
+
 struct ProcessOptions {
   std::vector<std::string> command;
-  /// On top of this process's own; the last of a name counts. Its PATH is where the program is looked for.
-  std::vector<std::pair<std::string, std::string>> environment;
+  /// On top of this process's own. Its PATH is where the program is looked for.
+  Variables environment;
   int input = -1;  ///< standard input: a descriptor to inherit; -1: /dev/null, or a pipe if asked for
   bool pipe_input = false;
   bool pipe_errors = true;  ///< false: standard error is ours
