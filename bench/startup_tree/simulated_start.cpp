@@ -6,6 +6,7 @@
 #include <optional>
 #include <queue>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,8 +125,8 @@ class Start {
    public:
     Rank(Start& of, int rank, int host) : number(rank), host_(host), of_(of) {}
     void send(std::shared_ptr<const Bytes> frame) override {
-      const std::size_t bytes = frame->size();
-      of_.sent(host_, bytes);
+      const auto reply = std::span(*frame).subspan(FramedStream::kHeaderBytes);
+      of_.sent(host_, frame->size() + of_.contributed(reply));
       of_.events_.at(of_.events_.now() + kWithinHost, [this] { of_.go_on(*this); });
     }
     void close_after_flush() override { throw Error(Code::System, "the store has disconnected a rank"); }
@@ -138,6 +139,38 @@ class Start {
     const int host_;
     Start& of_;
   };
+
+  // The contributions to an all-gather are empty in the simulation's own memory: it could not hold all copies of the
+  // answers at once. These functions return how many bytes longer a message is because of them.
+
+  std::size_t contributed_by(std::span<const std::byte> request) const {
+    return WireReader(request).value<StoreOp>() == StoreOp::AllGather ? plan_.contribution : 0;
+  }
+  /// Of the reply to one client.
+  std::size_t contributed(std::span<const std::byte> reply) const {
+    WireReader reader(reply);
+    reader.value<Code>();
+    reader.value<int>();
+    return reader.left() > 0 ? plan_.contribution * reader.value<std::uint32_t>() : 0;
+  }
+  std::size_t contributed_up(std::span<const std::byte> batch) const {
+    std::size_t all = 0;
+    for (WireReader reader(batch); reader.left() > 0;) {
+      reader.value<std::uint32_t>();
+      reader.value<RelayEvent>();
+      all += contributed_by(reader.bytes());
+    }
+    return all;
+  }
+  std::size_t contributed_down(std::span<const std::byte> batch) const {
+    std::size_t all = 0;
+    for (WireReader reader(batch); reader.left() > 0;) {
+      for (auto clients = reader.value<std::uint32_t>(); clients > 0; --clients) reader.value<std::uint32_t>();
+      reader.value<RelayEvent>();
+      all += contributed(reader.bytes());
+    }
+    return all;
+  }
 
   Node& node(int host) { return nodes_[static_cast<std::size_t>(host)]; }
 
@@ -182,11 +215,13 @@ class Start {
       // The batch is made when it arrives, so that the simulation does not hold all batches of a level at once.
       events_.at(std::max(events_.now(), n.server.busy_until) + kBetweenHosts, [this, host, child] {
         node(child).is_pulled = false;
-        const auto batch = node(child).at_parent->answers();
-        if (!batch) return;
-        sent(host, batch->size());
-        arrive(child, batch->size(), kServeMessage,
-               [this, child, bytes = std::make_shared<const Bytes>(*batch)] { node(child).relay->take(*bytes); });
+        for (Bytes& batch : node(child).at_parent->answers()) {
+          const std::size_t length = batch.size() + contributed_down(batch);
+          sent(host, length);
+          arrive(child, length, kServeMessage, [this, child, bytes = std::make_shared<const Bytes>(std::move(batch))] {
+            node(child).relay->take(*bytes);
+          });
+        }
       });
     }
   }
@@ -216,7 +251,7 @@ class Start {
     ++messages_;
     Bytes request = WireWriter().value(op).value(kWaitForever).rest(fields).take();
     events_.at(events_.now() + kWithinHost, [this, &rank, bytes = std::move(request)] {
-      arrive(rank.host(), bytes.size(), kServeMessage,
+      arrive(rank.host(), bytes.size() + contributed_by(bytes), kServeMessage,
              [this, &rank, bytes] { node(rank.host()).handler->handle(rank, bytes); });
     });
   }
@@ -265,10 +300,12 @@ class Start {
   }
 
   void send_up(int relay, const Bytes& batch) {
-    sent(relay, batch.size());
+    const std::size_t length = batch.size() + contributed_up(batch);
+    sent(relay, length);
     const int parent = node(relay).parent;
-    events_.at(events_.now() + kBetweenHosts, [this, relay, parent, bytes = std::make_shared<const Bytes>(batch)] {
-      arrive(parent, bytes->size(), kServeMessage, [this, relay, bytes] { node(relay).at_parent->take(*bytes); });
+    const auto bytes = std::make_shared<const Bytes>(batch);
+    events_.at(events_.now() + kBetweenHosts, [this, relay, parent, length, bytes] {
+      arrive(parent, length, kServeMessage, [this, relay, bytes] { node(relay).at_parent->take(*bytes); });
     });
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include <sinew/core/deadline.hpp>
@@ -14,6 +15,7 @@ struct StartPlan {
   int ranks_per_host = 8;
   int fan_out = kRelayFanOut;
   int rounds = 2;
+  std::size_t contribution = 0;  ///< bytes of each rank in each round
   /// Processes start at random moments within this time. 0: all at once, which is the hardest for rank 0.
   Duration spread{};
   Duration pace = kRelayPace;  ///< between two relays' first connections (relay_wait)

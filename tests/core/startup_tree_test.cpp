@@ -33,6 +33,17 @@ TEST(StartupTree, HoldsItsBounds_WhenProcessesStartWithinSeconds) {
   EXPECT_LE(c.messages, 10'000 * 3 * log2_of(10'000));
 }
 
+TEST(StartupTree, TakesTheTimeOfTheBytes_ThatRanksContribute) {
+  constexpr int kRanks = 10'000;
+  constexpr std::size_t kBytes = 400;
+  const StartCounts c = simulate_start({.ranks = kRanks, .rounds = 2, .contribution = kBytes});
+  const double answers = static_cast<double>(kRelayFanOut * kRanks * kBytes);  // that rank 0 sends in a round
+  EXPECT_GT(c.rank_0_bytes, 2 * answers);
+  EXPECT_LT(c.rank_0_bytes, 4 * answers);
+  EXPECT_GT(c.last_round_seconds, answers / 1e9) << "a process copies 1 GB each second";
+  EXPECT_LE(c.rank_0_round_messages, 100);
+}
+
 /// The bounds above are not those of any start: a star breaks them.
 TEST(StartupTree, AStarHasABurstAtRank0) {
   const StartCounts c = simulate_start({.ranks = 10'000, .fan_out = 10'000, .rounds = 2, .pace = {}});
