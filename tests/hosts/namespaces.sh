@@ -16,9 +16,17 @@ name=sinew$$
 rsh=$folder/rsh
 made=()
 relayed=
+# end_processes NAMESPACE: those that a failed test has left there
+end_processes() {
+  local processes
+  processes=$(ip netns pids "$1" 2>/dev/null) || return 0
+  # shellcheck disable=SC2086
+  if [ -n "$processes" ]; then kill -9 $processes 2>/dev/null || true; fi
+}
 remove_hosts() {
   local host
   if [ -n "$relayed" ]; then kill -9 "$relayed" 2>/dev/null || true; fi
+  for host in "${made[@]}"; do end_processes "$host"; done
   for host in "${made[@]}"; do ip netns del "$host" 2>/dev/null || true; done
   rm -rf "$folder"
 }

@@ -2,6 +2,7 @@
 # start_tree.sh JOB PROGRAMS: starts 32 ranks on 16 hosts over a tree of the hosts, two hosts below each. The hosts are network namespaces of
 # this machine. PROGRAMS is the folder of sinew-run, exchange_probe and roll_call. Needs root. Exit code 77: no namespaces here.
 #   variables  ranks find each other by RANK, MASTER_ADDR and a secret file; they make two exchanges and a World, whose sums are checked
+#   twice      each rank runs a second program as soon as the first one has ended, at the same port
 #   sinew_run  sinew-run starts them through its agents, which are the relays
 #   killed     a relay dies while ranks wait for a host that does not come
 set -euo pipefail
@@ -37,6 +38,18 @@ wait_for_all() {
   for process in "${started[@]}"; do wait "$process" || status=1; done
   return $status
 }
+# await COUNT TEXT FILE: waits until the file has so many lines with the text. Fails after a minute, or if a rank has ended.
+await() {
+  local tries process
+  for ((tries = 0; tries < 1200; ++tries)); do
+    if [ "$(grep -cs -- "$2" "$3" || true)" -ge "$1" ] 2>/dev/null; then return; fi
+    for process in "${started[@]}"; do
+      kill -0 "$process" 2>/dev/null || show_and_fail "a rank has ended before there were $1 lines with '$2'"
+    done
+    sleep 0.05
+  done
+  show_and_fail "there are not $1 lines with '$2' after a minute"
+}
 show_and_fail() {
   echo "$1"
   tail -n 3 "$folder"/[0-9]*
@@ -64,6 +77,16 @@ case $job in
     wait_for_all || show_and_fail "a rank of the World failed"
     grep -E "^roll_call: $ranks ranks on $hosts hosts .*, sums right" "$folder/0" || show_and_fail "sums are not right"
     ;;
+  twice)
+    # shellcheck disable=SC2016
+    start 0 $((ranks - 1)) sh -c '"$0" --linger && "$0"' "$programs/roll_call"
+    wait_for_all || show_and_fail "a rank failed"
+    right=$(grep -cE "^roll_call: $ranks ranks on $hosts hosts .*, sums right" "$folder/0") || true
+    [ "$right" -eq 2 ] || show_and_fail "$right programs with right sums, expected 2"
+    relays=$(grep -c ' is relay [0-9]*, below ' "$folder/0") || true
+    [ "$relays" -ge $((2 * (hosts - 1))) ] || show_and_fail "$relays relays, expected $((2 * (hosts - 1))) at least"
+    echo "$right programs, $relays relays"
+    ;;
   sinew_run)
     list=localhost:2
     for ((h = 1; h < hosts; ++h)); do list+=,$(address $h):2; done
@@ -73,21 +96,12 @@ case $job in
     ;;
   killed) # host 15 does not come. Host 1 has one rank alone, the relay, so that no other rank of the host takes its place
     start 0 2 "$programs/exchange_probe" 1
-    relay=${started[2]}
-    for ((tries = 0; tries < 200; ++tries)); do
-      if grep -qs ' is relay 1, below 0' "$folder/0"; then break; fi
-      sleep 0.05
-    done
+    await 1 ' is relay 1, below 0' "$folder/0"
     start 4 29 "$programs/exchange_probe" 1
-    for ((tries = 0; tries < 600; ++tries)); do
-      if [ "$(grep -cs ' is relay ' "$folder/0")" -ge 14 ]; then break; fi
-      sleep 0.05
-    done
-    sleep 1 # all ranks wait in the exchange now
+    await 29 ' has come to the store' "$folder/0"
     below=$(grep ' below 1$' "$folder/0" | grep -o '^.*is relay [0-9]*' || true)
     [ -n "$below" ] || show_and_fail "no host is below the relay that dies"
-    children=$(pgrep -P "$relay" || echo "$relay")
-    kill -9 $children
+    end_processes "$name-1"
     wait_for_all && show_and_fail "no rank failed"
     grep -q 'is cut off: rank 2 (process [0-9]* on host [^)]*), which leads to the store, is gone' "$folder/0" ||
       show_and_fail "rank 0 does not name the relay that died"
