@@ -146,7 +146,7 @@ class Start {
   std::size_t contributed_by(std::span<const std::byte> request) const {
     return WireReader(request).value<StoreOp>() == StoreOp::AllGather ? plan_.contribution : 0;
   }
-  /// Of the reply to one client.
+  /// `reply`: to one client.
   std::size_t contributed(std::span<const std::byte> reply) const {
     WireReader reader(reply);
     reader.value<Code>();

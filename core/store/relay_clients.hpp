@@ -33,7 +33,9 @@ class SINEW_API RelayClients {
   /// The connection to the relay is gone, and so are its clients.
   void cut(const std::string& reason);
   /// This process does not reach the store any more, and tells the relay why.
-  void tell_cut(const Status& why) { replies_.push_back({RelayEvent::Cut, FramedStream::frame(encode_status(why)), {}}); }
+  void tell_cut(const Status& why) {
+    replies_.push_back({RelayEvent::Cut, FramedStream::frame(encode_status(why)), {}});
+  }
 
  private:
   class Client;

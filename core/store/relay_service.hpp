@@ -29,8 +29,7 @@ class SINEW_API RelayService final : public StoreHandler {
   static constexpr Duration kPause = std::chrono::milliseconds(10);
 
   /// `now`: the time, which a simulation may choose. `longest_batch`: see kLongestBatch.
-  explicit RelayService(std::function<Clock::time_point()> now = &Clock::now,
-                        std::size_t longest_batch = kLongestBatch)
+  explicit RelayService(std::function<Clock::time_point()> now = &Clock::now, std::size_t longest_batch = kLongestBatch)
       : now_(std::move(now)), longest_batch_(longest_batch) {}
 
   /// Where batches go. Until the first call they wait here.

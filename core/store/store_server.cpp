@@ -97,7 +97,7 @@ struct StoreServer::State {
   RelayService relay;
   StoreHandler* handler = &service;
   RelayTree tree;
-  std::vector<KnownRelay> relays;  // by number; 0 is this server
+  std::vector<KnownRelay> relays;       // by number; 0 is this server
   std::map<RelayProcess, int> numbers;  // of these relays
   std::map<std::uint64_t, Client> clients;
   RelayParent parent;
@@ -272,8 +272,8 @@ void StoreServer::State::read_parent() {
   sweep_soon();
 }
 
-/// This relay does not reach the store any more. Its clients are told, and so are the relays below. Who comes later is
-/// of another start, and makes another relay.
+/// This relay does not reach the store any more. It tells its clients and the relays below. Later clients may be of
+/// another start. They find no listener here, and make another relay.
 void StoreServer::State::cut_off(const Status& why) {
   parent_watch = {};
   to_parent.reset();

@@ -96,10 +96,10 @@ class SINEW_API StoreService final : public StoreHandler {
   const Options options_;
   std::function<std::string()> refused_;
   StoreTable table_;
-  std::set<std::pair<Clock::time_point, StoreSeat*>> parked_;  // by the deadlines of their requests
-  Clock::time_point next_notice_ = Clock::time_point::max();  // no exchange is late before
+  std::set<std::pair<Clock::time_point, StoreSeat*>> parked_;     // by the deadlines of their requests
+  Clock::time_point next_notice_ = Clock::time_point::max();      // no exchange is late before
   std::map<std::pair<std::string, int>, StoreIdentity> present_;  // by group and rank
-  std::map<std::string, std::map<int, Departure>> left_;           // by group, then by rank
+  std::map<std::string, std::map<int, Departure>> left_;          // by group, then by rank
   std::map<std::string, std::string> met_;  // groups all of whose ranks have come: from which hosts
   std::uint64_t departures_ = 0;
   std::map<int, std::string> lost_;

@@ -333,7 +333,7 @@ TEST(GrowStore, EndsTheExchange_WhenAMemberDiesBeforeItComes) {
   EXPECT_LT(Clock::now() - begin, seconds(20));
 }
 
-/// A relay is a rank, and the others of its host could not go on without it.
+/// A relay is a rank. Its end would cut the other ranks of the host off from the store.
 TEST(GrowStore, IsReachedWithoutARelay_HoweverManyRanksTheJobHas) {
   const Bytes secret = random_secret();
   const auto port = port_of_process({});

@@ -461,7 +461,9 @@ TEST_F(BehindRelays, TheEndOfTheStore_CutsAllRelaysOff_AndNewcomersFindTheNextSt
   newcomer.join();
   waits.reset();
   idle.reset();
-  const auto all_over = [this] { return std::ranges::all_of(relays_, [](const Relay& r) { return r.thread->is_over(); }); };
+  const auto all_over = [this] {
+    return std::ranges::all_of(relays_, [](const Relay& r) { return r.thread->is_over(); });
+  };
   while (!all_over() && !bound.passed()) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(all_over());
 }

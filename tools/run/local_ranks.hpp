@@ -19,7 +19,7 @@ namespace sinew::run {
 struct LocalPlan {
   std::vector<std::string> command;
   Variables environment;  ///< the same for all of them
-  std::string folder;                                            ///< empty: ours
+  std::string folder;     ///< empty: ours
   int first = 0;
   int count = 0;
   int ranks = 0;         ///< of the whole job
