@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -17,7 +18,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr milliseconds kLook{3};
-constexpr seconds kHang{60};
 /// A process that was killed has come back after this time, or it does not come back.
 constexpr seconds kReturn{30};
 /// A report of ranks may reach the log so much later than the step after it reaches the metrics.
@@ -160,10 +160,9 @@ Kind DisturbedJob::choose_kind() {
   };
   constexpr std::array kOften{Kind::KillOne, Kind::KillOne, Kind::KillOne,     Kind::KillOne,
                               Kind::KillTwo, Kind::KillTwo, Kind::KillJoining, Kind::KillHost};
-  for (;;) {
-    const Kind kind = kOften[random_() % kOften.size()];
-    if (is_made(kind)) return kind;
-  }
+  std::vector<Kind> made;
+  std::ranges::copy_if(kOften, std::back_inserter(made), is_made);
+  return made[random_() % made.size()];  // options without such a kind were refused
 }
 
 void DisturbedJob::change() {
@@ -273,10 +272,11 @@ void DisturbedJob::finish() {
     fmt::print(stderr, "no step for a minute; the end of what the job printed:\n{}\n", log_.end());
   }
   if (state_ != State::Ended) {  // its further steps show nothing new
-    ::kill(launcher_, SIGTERM);
-    std::this_thread::sleep_for(milliseconds(100));
-    ::kill(launcher_, SIGTERM);
-    ::waitpid(launcher_, &status_, 0);
+    if (!end_launcher(launcher_)) {
+      ++counts_.hangs;
+      fmt::print(stderr, "sinew-run did not end within a minute after SIGTERM; the end of what it printed:\n{}\n",
+                 log_.end());
+    }
   } else if (!WIFEXITED(status_) || WEXITSTATUS(status_) != 0) {
     ++counts_.failures;
     fmt::print(stderr, "the job failed; the end of what it printed:\n{}\n", log_.end());

@@ -97,7 +97,6 @@ class DisturbedJob {
   double recent_gap_s_ = 0;              // the last one, while it may still belong to a report that comes late
   std::vector<Resumption> resumptions_;  // since the last step
   std::set<pid_t> killed_;
-  int killed_programs_ = 0;
 };
 
 }  // namespace changes

@@ -16,8 +16,6 @@
 // - longest_join_s and longest_replacement_s: the same for one kind of change, without the time in which state moved.
 // - productive: the time in steps that counted, divided by the time of the jobs.
 // Ends with 1 after a hang or a failure, after a wrong name, and if a difference exceeds --most-off or --most-lost.
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +26,9 @@
 #include <map>
 #include <random>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -138,22 +138,28 @@ class Changes {
     return command;
   }
 
-  /// The steps of an undisturbed run, as many at least.
-  std::map<std::int64_t, Step> undisturbed(std::int64_t steps) const {
+  /// The steps of an undisturbed run, as many at least. Fewer if it hangs.
+  std::map<std::int64_t, Step> undisturbed(std::int64_t steps) {
     const std::string metrics = file("undisturbed");
     std::vector<std::string> command = launcher();
     add_training(command, metrics);
     std::filesystem::remove(metrics);
     const pid_t process = start(command, file("undisturbed.log"));
     int status = 0;
-    bool ended = false;
-    while (last_step_in(metrics) < steps - 1 && !ended) {
+    bool ended = false, hangs = false;
+    std::int64_t made = -1;
+    auto progress = std::chrono::steady_clock::now();
+    while (made < steps - 1 && !ended && !hangs) {
       ended = has_ended(process, status);
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      const auto now = std::chrono::steady_clock::now();
+      if (const std::int64_t last = last_step_in(metrics); last > std::exchange(made, last)) progress = now;
+      hangs = now - progress > kHang;
     }
-    if (!ended) {
-      ::kill(process, SIGTERM);
-      ::waitpid(process, &status, 0);
+    if (!ended && !end_launcher(process)) hangs = true;
+    if (hangs) {
+      fmt::print(stderr, "the undisturbed run hangs after {} of {} steps\n", made + 1, steps);
+      ++counts_.hangs;
     }
     return steps_in(metrics);
   }
@@ -221,6 +227,11 @@ int main(int argc, char** argv) {
   app.add_flag("--keep", options.keep, "Leave a job that hangs alone, to be looked at");
   app.add_option("model", options.model, "Options of gpt, behind --");
   CLI11_PARSE(app, argc, argv);
+  const std::string_view kill_host = changes::kKindNames[static_cast<std::size_t>(changes::Kind::KillHost)];
+  if (options.hosts.empty() && std::ranges::find(options.kinds, kill_host) != options.kinds.end()) {
+    fmt::print(stderr, "--kinds '{}' without --hosts: this host alone runs the job; expected --hosts\n", kill_host);
+    return 2;
+  }
   options.gpt = std::filesystem::canonical(options.gpt);
   return changes::Changes(options).run();
 }

@@ -1,5 +1,6 @@
 #include "processes.hpp"
 
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -56,6 +58,23 @@ pid_t start(const std::vector<std::string>& command, const std::string& log) {
 }
 
 bool has_ended(pid_t pid, int& status) { return ::waitpid(pid, &status, WNOHANG) == pid; }
+
+bool end_launcher(pid_t pid) {
+  const auto until = std::chrono::steady_clock::now() + kHang;
+  int status = 0;
+  ::kill(pid, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  ::kill(pid, SIGTERM);  // do not wait for the ranks
+  while (!has_ended(pid, status)) {
+    if (std::chrono::steady_clock::now() > until) {
+      ::kill(pid, SIGKILL);
+      ::waitpid(pid, &status, 0);
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+  }
+  return true;
+}
 
 std::vector<Member> members_of(pid_t launcher, const std::string& program) {
   std::vector<Member> members;

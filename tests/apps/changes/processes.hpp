@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,8 +12,14 @@ namespace changes {
 /// Starts a program whose output goes to a file.
 pid_t start(const std::vector<std::string>& command, const std::string& log);
 
+/// A job that makes no step for so long hangs, and so does a process that has not ended so long after it was told to.
+constexpr std::chrono::seconds kHang{60};
+
 /// Returns whether this child has ended, with its wait status.
 bool has_ended(pid_t pid, int& status);
+
+/// Tells this launcher to end, and waits for its end. Returns false if it hangs: then it is killed.
+bool end_launcher(pid_t pid);
 
 /// A process of the job under the launcher.
 struct Member {
