@@ -5,6 +5,8 @@
 set -euo pipefail
 # shellcheck source=tests/hosts/namespaces.sh
 source "$(dirname -- "$0")/namespaces.sh"
+# shellcheck source=tests/hosts/await.sh
+source "$(dirname -- "$0")/await.sh"
 make_hosts 2
 umask 077 # secrets
 head -c 32 /dev/urandom >"$folder/secret"
@@ -21,7 +23,7 @@ for rank in 0 1 2 3; do
     SINEW_TIMEOUT=40s SINEW_SECRET_FILE="$folder/secret" "$@" >"$folder/said$rank" 2>&1 &
   ranks+=($!)
 done
-while ! grep -qs '[0-9]' "$folder/said0"; do sleep 0.1; done # a table has begun
+await "the begin of a table" "${ranks[0]}" grep -qs '[0-9]' "$folder/said0"
 sleep 1
 ip -n "$name-1" link set link0 down
 wait "${ranks[0]}" || true

@@ -5,6 +5,8 @@ set -euo pipefail
 job=$1 probe=$2 run=$3
 # shellcheck source=tests/hosts/namespaces.sh
 source "$(dirname -- "$0")/namespaces.sh"
+# shellcheck source=tests/hosts/await.sh
+source "$(dirname -- "$0")/await.sh"
 make_hosts 2
 one=$(address 0) two=$(address 1)
 timeout=60s
@@ -51,7 +53,7 @@ silent = socket.create_server(("", 29600))
 print("listening", flush=True)
 sys.stdin.read()' <"$folder/held" >"$folder/occupant" & occupant=$!
     exec 7>"$folder/held" # it ends when this is closed
-    while ! grep -qs listening "$folder/occupant"; do sleep 0.05; done
+    await "the start of the occupant" $occupant grep -qs listening "$folder/occupant"
     timeout=20s
     four rank secret
     exec 7>&-

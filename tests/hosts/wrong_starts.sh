@@ -42,6 +42,8 @@ esac
 
 # shellcheck source=tests/engines/machine.sh
 source "$here/../engines/machine.sh"
+# shellcheck source=tests/hosts/await.sh
+source "$here/await.sh"
 need_command nft nftables
 enter_own_machine "$0" "$@"
 mode=judge
@@ -83,7 +85,7 @@ first_job() {
   local r
   export WORLD_SIZE=2
   for r in 0 1; do start "first$r" $r env RANK=$r "${with_secret[@]}" "$programs/roll_call" --until-signal; done
-  until grep -qs 'is process' "$engines_home/says.first0" && grep -qs 'is process' "$engines_home/says.first1"; do sleep 0.05; done
+  for r in 0 1; do await "the start of rank $r" "${process_of[first$r]}" grep -qs 'is process' "$engines_home/says.first$r"; done
   : >"$engines_home/says.first0"
   : >"$engines_home/says.first1"
 }
@@ -97,8 +99,9 @@ silent() {
 held = [socket.create_server(("", int(port))) for port in sys.argv[1:]]
 print("listening", flush=True)
 time.sleep(600)' "$@" >"$engines_home/silent" &
-  while ! grep -qs listening "$engines_home/silent"; do sleep 0.05; done
+  await "the start of the silent program" $! grep -qs listening "$engines_home/silent"
 }
+is_connected() { [ -n "$(in_node "$1" ss -tnH state established "dport = :29600")" ]; } # HOST: to the store of the job
 # own_hosts HOST LINE..: an /etc/hosts for this host alone
 own_hosts() {
   { echo "127.0.0.1 localhost" && printf '%s\n' "${@:2}"; } >"$engines_home/hosts.$1"
@@ -270,7 +273,7 @@ case $case in
     ;;
   rank_twice)
     ranks 0 1
-    until grep -qs n1 <(in_node 1 ss -tnH state established "dport = :29600" | sed 's/^/n1 /'); do sleep 0.05; done
+    await "a connection of rank 1" "${process_of[1]}" is_connected 1
     start 2 2 env RANK=1 "${with_secret[@]}" "$programs/roll_call"
     ;;
   rank_missing)
