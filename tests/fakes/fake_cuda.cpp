@@ -2,6 +2,7 @@
 // context fails, a function is found by its name or not at all, a handle that was destroyed is not taken.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -48,6 +49,7 @@ std::mutex mutex;
 std::set<FakeEvent*> events;
 std::vector<std::shared_ptr<fake::Graph>> graphs;  // of all captures: never freed
 std::set<std::string> functions;
+std::atomic<int> images{0};           // loaded now
 std::array<char, kDevices> contexts;  // their addresses are the contexts
 thread_local std::vector<Context> current;
 thread_local int capture_mode = 0;  // of a thread that has said nothing: "global"
@@ -331,9 +333,19 @@ FAKE cuEventDestroy_v2(EventHandle handle) {
 FAKE cuModuleLoadData(Library* library, const void*) {
   return with_context([&] {
     *library = reinterpret_cast<Library>(&functions);
+    ++images;
     return kSuccess;
   });
 }
+FAKE cuModuleUnload(Library library) {
+  return with_context([&] {
+    if (library != reinterpret_cast<Library>(&functions) || images == 0) return kInvalidHandle;
+    --images;
+    return kSuccess;
+  });
+}
+/// The images that are loaded.
+FAKE fake_cuda_images() { return images; }
 FAKE cuModuleGetFunction(Function* function, Library, const char* name) {
   if (!std::string(name).starts_with("sinew_combine_") && !fake::has_kernel(name)) return kNotFound;
   const std::scoped_lock lock(mutex);

@@ -42,6 +42,7 @@ namespace sinew::cuda {
   row(event_query, cuEventQuery, (EventHandle))                                \
   row(event_destroy, cuEventDestroy_v2, (EventHandle))                         \
   row(load_image, cuModuleLoadData, (Library*, const void*))                   \
+  row(unload_image, cuModuleUnload, (Library))                                 \
   row(find_function, cuModuleGetFunction, (Function*, Library, const char*))   \
   row(launch, cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
                                Stream, void**, void**))                        \

@@ -47,6 +47,8 @@ Kernels::Kernels(Device device) {
   check(driver().load_image(&image_, image()), "cuModuleLoadData");
 }
 
+Kernels::~Kernels() { driver().unload_image(image_); }
+
 Function Kernels::find(ReduceOp op, DType dtype) {
   Function& f = found_[static_cast<std::size_t>(op)][static_cast<std::size_t>(dtype)];
   if (f == nullptr) {

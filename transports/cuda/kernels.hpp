@@ -22,6 +22,10 @@ class SINEW_API Kernels {
  public:
   /// With the device's context current. Errors: Error{Unavailable} where the build has none; System.
   explicit Kernels(Device device);
+  /// With the same context current.
+  ~Kernels();
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
 
   /// dst[i] = (sources[0][i] (op) sources[1][i] (op) ...) * scale, 16-bit and 8-bit floats computed in f32 and rounded
   /// once. Any alignment. Cost: one launch.

@@ -41,6 +41,15 @@ Runtime::Runtime() {
 
 Runtime::~Runtime() {
   for (const Made& e : events_) driver().event_destroy(e.handle);
+  for (OfDevice& device : devices_) {
+    if (device.context == nullptr || driver().push_context(device.context) != kSuccess) continue;
+    device.kernels.reset();
+    for (const auto& [image, program] : device.programs) {
+      if (program.library != nullptr) driver().unload_image(program.library);  // null: its image did not load
+    }
+    Context before = nullptr;
+    driver().pop_context(&before);
+  }
 }
 
 Context Runtime::context_of(int device) {

@@ -170,6 +170,29 @@ TEST_F(CudaRuntime, NamesAProgramWithoutAnImage) {
   }
 }
 
+TEST_F(CudaRuntime, UnloadsItsProgramsAtItsEnd) {
+  auto* const images = driver_function<cuda::Result()>("fake_cuda_images");
+  if (images == nullptr) GTEST_SKIP() << "a real driver does not tell how many images are loaded";
+  const cuda::Result before = images();
+  {
+    cuda::Runtime runtime;
+    const StreamRef stream = runtime.make_stream(0);
+    const int image = 0, argument = 0;
+    // The image is loaded before the kernel is looked for.
+    EXPECT_THROW(runtime.launch({"a test", &image}, {.kernel = "sinew_none", .argument = &argument}, stream), Error);
+    EXPECT_EQ(images(), before + 1);
+    if (cuda::kernels_available().ok) {
+      const Buffer number = runtime.allocate(4, {MemoryKind::Device, 0});
+      runtime.reduce_async(number, number, number, ReduceOp::Sum, DType::F32, stream);
+      sinew::drain(runtime, stream);
+      EXPECT_EQ(images(), before + 2);
+      runtime.release(number);
+    }
+    runtime.release(stream);
+  }
+  EXPECT_EQ(images(), before);
+}
+
 TEST_F(CudaRuntime, CopiesRows) {
   std::vector<std::uint32_t> values(24);
   std::iota(values.begin(), values.end(), 0U);
