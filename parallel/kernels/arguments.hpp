@@ -6,6 +6,9 @@
 
 namespace sinew::parallel::kernels {
 
+/// The threads of a team.
+inline constexpr int kThreads = 256;
+
 // The arguments of kernels. Addresses are those of device memory. Shape: arrays of `count` elements.
 
 /// One step of Adam. `state` holds the master values if values have 16 bits, then the means, then the squares.
@@ -31,13 +34,6 @@ struct ConvertArguments {
   const void* from;
   void* to;
   std::int64_t count;
-};
-
-/// Multiplies each element, in the precision of the dtype's arithmetic.
-struct ScaleArguments {
-  void* values;
-  std::int64_t count;
-  double factor;
 };
 
 /// Each team writes the sum of the squares of its elements.

@@ -1,34 +1,46 @@
 #include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/kernels/arguments.hpp>
 #include <sinew/parallel/kernels/device_kernels.hpp>
 #include <sinew/parallel/kernels/program.hpp>
+#include <sinew/parallel/kernels/team_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {
 
-constexpr unsigned kThreads = 256;  // as kernels.cu
+using kernels::kThreads;
+
 /// Elements for which one thread is started, up to the number of threads that fill the device.
 constexpr std::int64_t kElementsPerThread = 4;
 constexpr int kTeamsPerMultiprocessor = 8;
 /// Elements whose squares one team adds. It does not depend on the device, and neither does the order of the sum.
 constexpr std::int64_t kSquaresPerTeam = 64 << 10;
 
-std::string named(std::string_view kernel, DType value, DType gradient) {
-  return value == gradient ? fmt::format("{}_{}", kernel, name_of(value))
-                           : fmt::format("{}_{}_{}", kernel, name_of(value), name_of(gradient));
-}
+/// The names of all kernels.
+#define SINEW_KERNEL_NAME(name, function, Argument) std::string_view(#name),
+constexpr std::array kNames{SINEW_DEVICE_KERNELS(SINEW_KERNEL_NAME)};
+#undef SINEW_KERNEL_NAME
 
-bool is_float(DType d) { return d == DType::F64 || d == DType::F32 || d == DType::BF16 || d == DType::F16; }
-
-void require_float(std::string_view kernel, DType dtype) {
-  if (!is_float(dtype))
-    throw Error(Code::InvalidArgument,
-                fmt::format("{} on a device: elements of {}, expected f16, bf16, f32 or f64", kernel, name_of(dtype)));
+/// The name of the kernel for these dtypes.
+std::string named(std::string_view kernel, DType first, DType second) {
+  std::string name = first == second ? fmt::format("{}_{}", kernel, name_of(first))
+                                     : fmt::format("{}_{}_{}", kernel, name_of(first), name_of(second));
+  if (std::ranges::find(kNames, name) != kNames.end()) return name;
+  std::vector<std::string_view> known;
+  std::ranges::copy_if(kNames, std::back_inserter(known), [&](std::string_view each) {
+    return each.starts_with(kernel) && each.substr(kernel.size()).starts_with('_');
+  });
+  throw Error(Code::InvalidArgument, fmt::format("{} on a device: there is no kernel {}, expected one of {}", kernel,
+                                                 name, fmt::join(known, ", ")));
 }
 
 }  // namespace
@@ -55,26 +67,17 @@ void DeviceKernels::start(const std::string& kernel, std::int64_t teams, const A
 
 void DeviceKernels::adam(DType value, DType gradient, void* values, const void* gradients, void* state,
                          std::int64_t count, const AdamStep& step) {
-  require_float("adam", value);
   start(named("adam", value, gradient), teams_for(count),
         kernels::AdamArguments{values, gradients, state, count, step});
 }
 
 void DeviceKernels::sgd(DType value, DType gradient, void* values, const void* gradients, void* state,
                         std::int64_t count, const SgdStep& step) {
-  require_float("sgd", value);
   start(named("sgd", value, gradient), teams_for(count), kernels::SgdArguments{values, gradients, state, count, step});
 }
 
 void DeviceKernels::convert(DType from, DType to, const void* in, void* out, std::int64_t count) {
-  require_float("convert", from);
-  require_float("convert", to);
   start(named("convert", from, to), teams_for(count), kernels::ConvertArguments{in, out, count});
-}
-
-void DeviceKernels::scale(DType dtype, void* values, std::int64_t count, double factor) {
-  require_float("scale", dtype);
-  start(named("scale", dtype, dtype), teams_for(count), kernels::ScaleArguments{values, count, factor});
 }
 
 std::int64_t DeviceKernels::square_sums(std::int64_t count) {
@@ -82,7 +85,6 @@ std::int64_t DeviceKernels::square_sums(std::int64_t count) {
 }
 
 void DeviceKernels::squares(DType dtype, const void* in, std::int64_t count, double* partial) {
-  require_float("squares", dtype);
   start(named("squares", dtype, dtype), square_sums(count), kernels::SquaresArguments{in, partial, count});
 }
 

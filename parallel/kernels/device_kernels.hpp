@@ -14,8 +14,8 @@ namespace sinew::parallel {
 
 /// Starts our kernels on the stream of a device. No function waits.
 /// Shape:  as the arguments of the kernels (kernels/arguments.hpp).
-/// Errors: Error{Unavailable} if this build has no device kernels. Error{InvalidArgument} for a dtype that a kernel
-///         does not know. Error{System} with the driver's text.
+/// Errors: Error{Unavailable} if this build has no device kernels. Error{InvalidArgument} for dtypes for which there
+///         is no kernel. Error{System} with the driver's text.
 class SINEW_API DeviceKernels {
  public:
   explicit DeviceKernels(const ComputeDevice& device);
@@ -28,7 +28,6 @@ class SINEW_API DeviceKernels {
            const SgdStep& step);
   /// Between f32 and a dtype of 16 bits.
   void convert(DType from, DType to, const void* in, void* out, std::int64_t count);
-  void scale(DType dtype, void* values, std::int64_t count, double factor);
   /// Writes sums of squares, one for each team: as many as square_sums(count) says.
   void squares(DType dtype, const void* in, std::int64_t count, double* partial);
   static std::int64_t square_sums(std::int64_t count);

@@ -10,7 +10,7 @@
 
 namespace {
 
-constexpr int kThreads = 256;  // as device_kernels.cpp
+using sinew::parallel::kernels::kThreads;
 constexpr int kWarp = 32;
 
 /// A block of threads.

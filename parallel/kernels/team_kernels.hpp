@@ -108,15 +108,6 @@ SINEW_KERNEL void convert(const Team& team, const ConvertArguments& a) {
 }
 
 template <class Stored, class Team>
-SINEW_KERNEL void scale(const Team& team, const ScaleArguments& a) {
-  using C = Computed<Stored>;
-  Stored* const values = team.memory(static_cast<Stored*>(a.values), a.count);
-  team.for_each(a.count, [&](std::int64_t i) {
-    values[i] = team.template narrow<Stored>(static_cast<C>(team.wide(values[i]) * static_cast<C>(a.factor)));
-  });
-}
-
-template <class Stored, class Team>
 SINEW_KERNEL void squares(const Team& team, const SquaresArguments& a) {
   const Stored* const in = team.memory(static_cast<const Stored*>(a.in), a.count);
   double* const partial = team.memory(a.partial, team.teams());
@@ -149,8 +140,6 @@ SINEW_KERNEL void squares(const Team& team, const SquaresArguments& a) {
   row(convert_f16_f32, (convert<Half, float>), ConvertArguments)         \
   row(convert_f32_bf16, (convert<float, BFloat16>), ConvertArguments)    \
   row(convert_f32_f16, (convert<float, Half>), ConvertArguments)         \
-  row(scale_f64, (scale<double>), ScaleArguments)                        \
-  row(scale_f32, (scale<float>), ScaleArguments)                         \
   row(squares_f64, (squares<double>), SquaresArguments)                  \
   row(squares_f32, (squares<float>), SquaresArguments)                   \
   row(squares_bf16, (squares<BFloat16>), SquaresArguments)               \

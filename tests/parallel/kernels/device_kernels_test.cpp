@@ -187,18 +187,6 @@ TEST_P(DeviceKernelsOn, Convert_RoundsToNearestEven) {
   }
 }
 
-TEST_P(DeviceKernelsOn, Scale_MultipliesEachElement) {
-  DeviceKernels kernels(device_);
-  for (const DType dtype : {DType::F64, DType::F32}) {
-    const Numbers numbers = rounded(wave(2049, 3, 0), dtype);
-    std::byte* const there = put(numbers, dtype);
-    kernels.scale(dtype, there, 2049, 0.25);
-    Numbers expected = numbers;
-    for (double& x : expected) x /= 4;
-    EXPECT_EQ(get(there, dtype, 2049), expected);
-  }
-}
-
 TEST_P(DeviceKernelsOn, Squares_AreSummedByRuns) {
   DeviceKernels kernels(device_);
   for (const DType dtype : {DType::F64, DType::F32, DType::BF16, DType::F16}) {
@@ -215,15 +203,26 @@ TEST_P(DeviceKernelsOn, Squares_AreSummedByRuns) {
   }
 }
 
-TEST_P(DeviceKernelsOn, RefuseElementsThatAreNoFloats) {
+TEST_P(DeviceKernelsOn, RefuseDtypesForWhichThereIsNoKernel) {
   DeviceKernels kernels(device_);
-  try {
-    kernels.scale(DType::I32, nullptr, 1, 2);
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), Code::InvalidArgument);
-    EXPECT_THAT(e.what(), HasSubstr("scale on a device: elements of i32, expected f16, bf16, f32 or f64"));
-  }
+  const auto refused = [](const auto& call, const std::string& text) {
+    try {
+      call();
+      ADD_FAILURE() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), Code::InvalidArgument);
+      EXPECT_THAT(e.what(), HasSubstr(text));
+    }
+  };
+  refused([&] { kernels.squares(DType::I32, nullptr, 1, nullptr); },
+          "squares on a device: there is no kernel squares_i32, expected one of squares_f64, squares_f32");
+  refused([&] { kernels.convert(DType::F32, DType::F64, nullptr, nullptr, 1); },
+          "there is no kernel convert_f32_f64, expected one of convert_bf16_f32, convert_f16_f32");
+  refused([&] { kernels.convert(DType::F32, DType::F32, nullptr, nullptr, 1); }, "there is no kernel convert_f32,");
+  refused([&] { kernels.adam(DType::F32, DType::BF16, nullptr, nullptr, nullptr, 1, {}); },
+          "adam on a device: there is no kernel adam_f32_bf16");
+  refused([&] { kernels.sgd(DType::F16, DType::BF16, nullptr, nullptr, nullptr, 1, {}); },
+          "sgd on a device: there is no kernel sgd_f16_bf16");
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, DeviceKernelsOn, testing::Values("fake", "cuda"),
