@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/buddy_copies.hpp>
+#include <sinew/parallel/checkpoint/packed_places.hpp>
 #include <sinew/parallel/checkpoint/save_plan.hpp>
 #include <sinew/parallel/common/all_or_none.hpp>
 #include <sinew/parallel/common/at.hpp>
@@ -18,8 +20,6 @@ namespace {
 /// The label of the calls in errors.
 constexpr const char* kBuddyLabel = "buddy copies";
 constexpr std::uint32_t kBuddyTag = 0x42554459;
-/// The beginning of a part in a copy: a cache line.
-constexpr std::size_t kAlignment = 64;
 
 std::size_t bytes_of(const PartDescription& part) { return bytes_of(part.item, part.extent); }
 
@@ -50,18 +50,13 @@ std::vector<int> choose_buddies(const std::vector<int>& hosts) {
 
 void BuddyCopies::Copy::lay_out(const std::vector<PartDescription>& described) {
   state.step = -1;
-  std::size_t bytes = 0;
-  const auto place = [&](const PartDescription& part) {
-    const std::size_t begin = bytes;
-    bytes += (bytes_of(part) + kAlignment - 1) / kAlignment * kAlignment;
-    return begin;
-  };
-  for (const PartDescription& part : described) place(part);
-  memory.resize(bytes);
-  bytes = 0;
+  PackedPlaces places;
+  std::vector<std::size_t> begins;
+  for (const PartDescription& part : described) begins.push_back(places.add(bytes_of(part)));
+  memory.resize(places.bytes());
   parts.clear();
-  for (const PartDescription& part : described)
-    parts.push_back({part.item, part.extent, {memory.data() + place(part), bytes_of(part)}});
+  for (std::size_t i = 0; i < described.size(); ++i)
+    parts.push_back({described[i].item, described[i].extent, {memory.data() + begins[i], bytes_of(described[i])}});
 }
 
 void BuddyCopies::Copy::complete(const HeldState& of_step) {
@@ -83,16 +78,24 @@ BuddyCopies::~BuddyCopies() {
 
 void BuddyCopies::agree(const HeldState& state) {
   std::vector<PartDescription> parts = descriptions_of(state.parts);
-  std::array<std::int64_t, 3> facts{state.step, -state.step, parts == own_parts_ ? 0 : 1};
+  std::optional<Error> fault;
+  try {
+    for (const CheckpointPart& part : state.parts) require_valid(part);
+  } catch (const Error& e) {
+    fault = e;
+  }
+  std::array<std::int64_t, 4> facts{state.step, -state.step, parts == own_parts_ ? 0 : 1, fault ? 1 : 0};
   all_->all_reduce(facts, ReduceOp::Max, all_.options(kBuddyLabel)).get();
   if (facts[0] != -facts[1])
     throw Error(Code::InvalidArgument,
                 fmt::format("{}: ranks copy steps from {} to {}; expected the same step on all ranks", kBuddyLabel,
                             -facts[1], facts[0]));
+  if (facts[3] != 0) {
+    on_all_or_none(all_, kBuddyLabel, [&] {
+      if (fault) throw *fault;
+    });
+  }
   if (facts[2] == 0) return;
-  on_all_or_none(all_, kBuddyLabel, [&] {
-    for (const CheckpointPart& part : state.parts) require_valid(part);
-  });
   kept_parts_ = gather_parts(all_, state.parts, kBuddyLabel)[at(ward_)];
   own_parts_ = std::move(parts);
 }

@@ -18,8 +18,9 @@ namespace sinew::parallel {
 ///     here.bring_down();  save_checkpoint(all, folder, here.parts(), metadata);
 ///     HostCopies wanted(device, parts_to_load(data, optimizer));
 ///     load_checkpoint(all, folder, wanted.parts());  wanted.send_up();
+/// Shape:    parts lie in the host memory so that their elements are aligned.
 /// Lifetime: the buffers of the parts outlive it.
-/// Errors:   Error{System} with the driver's text.
+/// Errors:   Error{System} with the driver's text. InvalidArgument if a part is on a device and `device` does not exist.
 /// Cost:     host memory for all parts that are on the device.
 class SINEW_API HostCopies {
  public:

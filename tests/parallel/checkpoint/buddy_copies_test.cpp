@@ -174,6 +174,21 @@ TEST(BuddyCopies, NameTheSteps_WhereRanksCopyDifferentOnes) {
   });
 }
 
+TEST(BuddyCopies, RefuseABufferOfAnotherLength_InEachCopy) {
+  on_threads(3, only("inproc"), [](World& world) {
+    BuddyCopies copies(world.communicator());
+    const Parts held = parts_of_rank(Lying::Flat, world.rank(), world.size(), true);
+    copies.copy({1, 1, held.all});
+    std::vector<CheckpointPart> parts = held.all;
+    if (world.rank() == 1) parts.front().buffer.bytes += 8;
+    const std::string what = complaint([&] { copies.copy({2, 2, parts}); });
+    require_part(what, "rank 1");
+    require_part(what, "bytes, expected");
+    copies.copy({2, 2, held.all});
+    copies.finish();
+  });
+}
+
 TEST(BuddyCopies, AreNone_WithOneRank) {
   on_threads(1, only("inproc"), [](World& world) {
     BuddyCopies copies(world.communicator());
