@@ -31,6 +31,7 @@ std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimiz
 }
 
 std::vector<CheckpointPart> parts_to_carry(DataParallel& data, Optimizer& optimizer) {
+  if (!data.keeps_state()) return {};
   std::vector<CheckpointPart> parts;
   for (const OwnedPart& own : data.owned_values())
     parts.push_back(part_of(parameter_of(data, own.parameter), own.first, own.last, own.value));

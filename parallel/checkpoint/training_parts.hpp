@@ -20,7 +20,8 @@ namespace sinew::parallel {
 SINEW_API std::vector<CheckpointPart> parts_to_save(DataParallel& data, Optimizer& optimizer);
 
 /// The same for carry_over, after other ranks have died. It works wherever this rank is in a step, and needs no call of
-/// other ranks.
+/// other ranks. On a device it waits for exchanges that have not ended. If one of a step that was counted has failed,
+/// there are no parts: this rank holds nothing (DataParallel::keeps_state).
 SINEW_API std::vector<CheckpointPart> parts_to_carry(DataParallel& data, Optimizer& optimizer);
 
 /// The parts that must be filled to go on from a checkpoint: as parts_to_save, but parameters that are whole on every

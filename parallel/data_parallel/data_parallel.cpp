@@ -23,7 +23,6 @@
 #include <sinew/parallel/data_parallel/plan/step_plan.hpp>
 #include <sinew/parallel/data_parallel/predicted_prices.hpp>
 #include <sinew/parallel/data_parallel/unit_uses.hpp>
-#include <sinew/parallel/step_graph/protocol.hpp>
 
 namespace sinew::parallel {
 struct DataParallel::Start {
@@ -140,10 +139,11 @@ struct DataParallel::State {
       throw;
     }
   }
-  /// The protocol, for a call of the step. If an exchange of this step has failed, throws its error. Otherwise the
-  /// protocol would refuse the call as a mistake of the caller.
+  /// The protocol, for a call of the step. Throws the error of an exchange that has failed, in this step or, on a device,
+  /// in an earlier one: the protocol would refuse the call as a mistake of the caller.
   StepProtocol& calls() {
     if (failed) throw *failed;
+    memory.waits().require_sound();
     return *protocol;
   }
 
@@ -187,18 +187,18 @@ struct DataParallel::State {
   }
 
   void run(const StepPlan& plan) {
-    const bool gathers = sharded.parameter == Held::Sharded;
     memory.place_gradients(plan.groups);
     gradient_room = room_for_gradients();
     synced.emplace(plan.graph, memory, parameters, units);
-    unsynced.emplace(without_sync(plan.graph, parameters.size(), gathers), memory, parameters, units);
+    unsynced.emplace(without_sync(plan.graph, parameters.size(), sharded.parameter == Held::Sharded), memory,
+                     parameters, units);
     forward.emplace(forward_graph(plan), memory, parameters, units);
   }
 
-  /// Plans the step again, with buckets in the order in which rank 0 reported its gradients. Called once, after the
-  /// first step.
+  /// Plans the step again, after the first step: with buckets in the order in which rank 0 reported its gradients.
   void rebuild(std::vector<std::int32_t> reported) {
     rebuilds = false;
+    memory.waits().settle();  // their memory is laid out anew
     memory.take_from_first(reported);
     run(plan_step(parameters, row, options.step, reported));
     order = std::move(reported);
@@ -233,13 +233,6 @@ struct DataParallel::State {
       (void)memory.gradient(p);
       while (!pass.runner.is_complete(signal)) pass.runner.signal(signal);
     }
-  }
-
- private:
-  static void require_number(std::string_view what, std::int32_t found, std::size_t count) {
-    if (found >= 0 && at(found) < count) return;
-    throw Error(Code::InvalidArgument,
-                fmt::format("{} {}: expected one of the {} that there are, from 0 on", what, found, count));
   }
 };
 
@@ -412,6 +405,7 @@ void DataParallel::abandon_step() {
   s.memory.abandon();
   if (failed) std::rethrow_exception(failed);
   s.memory.agree_or_regroup(StepMemory::Agreed::Abandon, s.synced->runner.graph());
+  s.memory.waits().require_sound();
 }
 
 void DataParallel::scale_feedback(double factor) {
@@ -446,7 +440,9 @@ void DataParallel::updated() {
 
 DataParallel::Scope::Scope(State& of, PassKind kind) : of_(&of), before_(of.protocol->kind()) {
   of.calls().enter(kind);
-  if (kind == PassKind::Unsynced && !of.accumulated) of.plan_memory(true);
+  if (kind != PassKind::Unsynced || of.accumulated) return;
+  of.exchanging([&] { of.memory.waits().settle(); });  // their memory is allocated anew
+  of.plan_memory(true);
 }
 DataParallel::Scope::~Scope() {
   if (of_ != nullptr) of_->protocol->leave(before_);
@@ -457,7 +453,21 @@ DataParallel::Scope DataParallel::forward_only() { return {*state_, PassKind::Fo
 void DataParallel::begin_checkpoint(std::string_view call) {
   state_->calls().require_between_steps(call);
   state_->protocol->end_reads();  // a load changes parameters
+  settle();
   state_->exchanging([&] { state_->memory.agree(StepMemory::Agreed::Checkpoint); });
+}
+
+void DataParallel::settle() {
+  state_->exchanging([&] { state_->memory.waits().settle(); });
+}
+
+bool DataParallel::keeps_state() noexcept {
+  StreamWaits& waits = state_->memory.waits();
+  try {
+    waits.settle();
+  } catch (const Error&) {  // has_failed() tells whose result it was
+  }
+  return !waits.has_failed(state_->protocol->is_updating());
 }
 
 Communicator& DataParallel::along(Mesh& mesh, std::string_view axes) {
@@ -469,11 +479,7 @@ const std::vector<DataParameter>& DataParallel::parameters() const noexcept { re
 Mesh& DataParallel::mesh() const noexcept { return *state_->mesh; }
 void DataParallel::require_type(std::int32_t parameter, DType asked, bool is_gradient) const {
   state_->require_parameter(parameter);
-  const DataParameter& p = state_->parameters[at(parameter)];
-  if (const DType found = is_gradient ? p.gradient_dtype() : p.dtype; asked != found)
-    throw Error(Code::InvalidArgument, fmt::format("{} '{}' is of {}, asked for as {}",
-                                                   is_gradient ? "the gradient of parameter" : "parameter", p.path,
-                                                   name_of(found), name_of(asked)));
+  parallel::require_type(state_->parameters[at(parameter)], asked, is_gradient);
 }
 std::vector<OwnedPart> DataParallel::owned_values() { return state_->memory.owned_values(); }
 bool DataParallel::keeps_whole_parameters() const noexcept { return state_->sharded.parameter == Held::Whole; }

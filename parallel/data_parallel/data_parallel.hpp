@@ -66,7 +66,8 @@ struct MemoryPlan;
 ///           is not resharded. The buffer of gradient(p) is valid until finish_backward, which may move it.
 /// Errors:   InvalidArgument for the number of a parameter or unit that does not exist. For a call that is not due, as
 ///           StepProtocol; the other ranks get Aborted with the same text. The error of an exchange is thrown by the
-///           next call that waits, and by all later ones.
+///           next call that waits, and by all later ones. On a device an exchange may fail after its step has ended.
+///           Then parameters are lost, and all later calls throw its error, also after abandon_step().
 class SINEW_API DataParallel {
   struct State;
   struct Start;  // the source of the initial values of parameters
@@ -185,9 +186,18 @@ class SINEW_API DataParallel {
   Mesh& mesh() const noexcept;
   /// The order of the calls of a step, for other objects that have a call in it.
   StepProtocol& protocol() noexcept;
-  /// Begins `call`, which saves or fills parameters between two steps. Collective along the row's axes.
-  /// Errors: as StepProtocol if the call is not due; InvalidArgument or Mismatch if ranks make different calls.
+  /// Begins `call`, which saves or fills parameters between two steps. Collective along the row's axes. Waits until the
+  /// exchanges of earlier steps have ended, on a device too.
+  /// Errors: as StepProtocol if the call is not due; InvalidArgument or Mismatch if ranks make different calls; the
+  ///         error of an exchange.
   void begin_checkpoint(std::string_view call);
+  /// Waits until the exchanges for which only the device's stream has waited have ended. Called before the host waits
+  /// for the stream, which a dead rank would hang. On the host it does nothing.
+  /// Errors: that of an exchange.
+  void settle();
+  /// Waits as settle(). Returns false if an exchange has failed from whose result the parameters or the optimizer's
+  /// state were computed: then this rank holds no state. May be called at any time.
+  bool keeps_state() noexcept;
   /// The step's own communicator for the ranks of mesh.along(axes). It ends with the step. If the step does not
   /// communicate along these axes, or `mesh` is another mesh, it is the mesh's communicator. For calls that all ranks
   /// make between finish_backward and updated.

@@ -124,4 +124,18 @@ std::string text_of(const DataRow& row, const DataParallelOptions& options) {
       to_string(options.step.order.evaluation));
 }
 
+void require_number(std::string_view what, std::int32_t found, std::size_t count) {
+  if (found >= 0 && static_cast<std::size_t>(found) < count) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("{} {}: expected one of the {} that there are, from 0 on", what, found, count));
+}
+
+void require_type(const DataParameter& parameter, DType asked, bool is_gradient) {
+  const DType found = is_gradient ? parameter.gradient_dtype() : parameter.dtype;
+  if (asked == found) return;
+  throw Error(Code::InvalidArgument,
+              fmt::format("{} '{}' is of {}, asked for as {}", is_gradient ? "the gradient of parameter" : "parameter",
+                          parameter.path, name_of(found), name_of(asked)));
+}
+
 }  // namespace sinew::parallel

@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sinew/core/buffer.hpp>
+#include <sinew/core/dtype.hpp>
 #include <sinew/parallel/data_parallel/plan/options.hpp>
 #include <sinew/parallel/data_parallel/plan/row.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
@@ -28,5 +32,11 @@ void require_spread(Mesh& mesh, const std::vector<DataParameter>& parameters);
 
 /// The row and the options as text, by which ranks compare them.
 std::string text_of(const DataRow& row, const DataParallelOptions& options);
+
+/// what: "unit" or "parameter". Errors: InvalidArgument if the number is not one of `count`.
+void require_number(std::string_view what, std::int32_t found, std::size_t count);
+
+/// Errors: InvalidArgument if the parameter, or its gradient, is not of the type that was asked for.
+void require_type(const DataParameter& parameter, DType asked, bool is_gradient);
 
 }  // namespace sinew::parallel

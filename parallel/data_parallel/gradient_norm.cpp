@@ -11,6 +11,7 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/core/float_formats.hpp>
+#include <sinew/parallel/common/user_code.hpp>
 #include <sinew/parallel/data_parallel/gradient_norm.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>
 #include <sinew/parallel/kernels/device_kernels.hpp>
@@ -116,10 +117,18 @@ std::vector<ExactSum> squares_on_device(Copies& copies, std::span<const OwnedPar
   return sums;
 }
 
+/// If a device lacks memory, the other ranks learn of it.
 template <class Sum>
-std::vector<Sum> squares_of(Copies& copies, std::span<const OwnedPart> parts) {
+std::vector<Sum> squares_of(DataParallel& data, std::span<const OwnedPart> parts) {
   const auto is_on_device = [](const OwnedPart& p) { return p.gradient.place.kind == MemoryKind::Device; };
-  if (std::ranges::any_of(parts, is_on_device)) return squares_on_device<Sum>(copies, parts);
+  if (std::ranges::any_of(parts, is_on_device)) {
+    data.settle();
+    const auto on_device = [&] { return squares_on_device<Sum>(data.memory().copies(), parts); };
+    Mesh& mesh = data.mesh();
+    if (mesh.groups().empty()) return on_device();
+    return run_user_code(
+        mesh.along(mesh.groups().front()), [] { return "gradient_norm on a device"; }, on_device);
+  }
   std::vector<Sum> sums;
   for (const OwnedPart& p : parts) sums.push_back(sum_of_squares<Sum>(p));
   return sums;
@@ -156,7 +165,7 @@ double norm(DataParallel& data, std::span<const OwnedPart> parts, const CallOpti
                                                      part.parameter, parameters.size()));
   }
   std::vector<Sum> sums(groups.size());
-  const std::vector<Sum> of_parts = squares_of<Sum>(data.memory().copies(), parts);
+  const std::vector<Sum> of_parts = squares_of<Sum>(data, parts);
   for (std::size_t i = 0; i < parts.size(); ++i)
     sums[group_of[parameters[static_cast<std::size_t>(parts[i].parameter)].spread]] += of_parts[i];
   if (!data.sharded_axis().empty()) sum_over(data.along(mesh, data.sharded_axis()), std::span<Sum>(sums), options);

@@ -228,6 +228,13 @@ void StepProtocol::update(Member& optimizer) {
   optimizer.last = sums_;
 }
 
+bool StepProtocol::is_updating() const noexcept {
+  return is_summed() && std::ranges::any_of(optimizers_, [this](const std::weak_ptr<Member>& optimizer) {
+           const std::shared_ptr<Member> member = optimizer.lock();
+           return member && member->last == sums_;
+         });
+}
+
 void StepProtocol::updated() {
   require_not_refused();
   if (state_ == State::Summed && waits_for_optimizer())

@@ -129,6 +129,8 @@ class SINEW_API StepProtocol {
   /// The number of the present or next pass. It grows when a pass ends or is given up.
   std::uint64_t passes() const noexcept { return passes_; }
   bool is_summed() const noexcept { return state_ == State::Summed; }
+  /// An optimizer has begun to update parameters, and updated() has not followed.
+  bool is_updating() const noexcept;
   /// The number of times that gradients have been summed. It is the number of the sum that finish_backward returned
   /// last.
   std::uint64_t sums() const noexcept { return sums_; }

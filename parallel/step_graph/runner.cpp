@@ -35,34 +35,20 @@ std::int32_t StepRunner::find(NodeKind kind, std::string_view name) const {
   throw Error(Code::InvalidArgument, fmt::format("step: there is no {} '{}'", name_of(kind), name));
 }
 
-StepRunner::~StepRunner() { wait_for_underway(); }
-
-/// Waits until all exchanges in flight have ended, with or without errors.
-void StepRunner::wait_for_underway() noexcept {
-  for (Underway& u : underway_) awaited_.push_back(std::move(u.work));
-  underway_.clear();
-  for (std::vector<Work>* works : {&awaited_before_, &awaited_}) {
-    for (Work& work : *works) {
-      try {
-        work.get();
-      } catch (const Error&) {  // the step ends anyway
-      }
-    }
-    works->clear();
-  }
-}
-
-/// Waits for what streams have waited for in the step before, so that the host is at most one step ahead of a device.
-void StepRunner::settle_earlier() {
-  std::vector<Work> earlier = std::exchange(awaited_before_, std::move(awaited_));
-  awaited_.clear();
-  for (Work& work : earlier) work.get();
-}
-
-/// Ends a step that failed or was given up.
-void StepRunner::begin_anew() {
+StepRunner::~StepRunner() {
   wait_for_underway();
-  begin();
+  actions_->waits().give_up_pass();
+}
+
+/// Waits until the exchanges in flight have ended, with or without errors: the step ends anyway.
+void StepRunner::wait_for_underway() noexcept {
+  for (Underway& u : underway_) {
+    try {
+      u.work.get();
+    } catch (const Error&) {
+    }
+  }
+  underway_.clear();
 }
 
 void StepRunner::begin() {
@@ -124,7 +110,7 @@ void StepRunner::finish_at(std::size_t place) {
     failed_ = e;
     throw;
   }
-  if (!one.work.done()) awaited_.push_back(std::move(one.work));
+  if (!one.work.done()) actions_->waits().add(std::move(one.work));
   actions_->end(graph_.nodes[at(one.node)]);
   done(wait_of_[at(graph_.nodes[at(one.node)].exchange)]);
 }
@@ -163,10 +149,13 @@ void StepRunner::abandon() {
       free_of(next_ - 1);
     }
   } catch (...) {
-    begin_anew();
+    wait_for_underway();
+    actions_->waits().give_up_pass();
+    begin();
     throw;
   }
-  begin_anew();
+  actions_->waits().give_up_pass();
+  begin();
 }
 
 void StepRunner::gate(std::int32_t node) {
@@ -196,9 +185,11 @@ void StepRunner::finish() {
       finish_at(0);
       start_ready();
     }
-    settle_earlier();
+    actions_->waits().end_pass();
   } catch (...) {
-    begin_anew();
+    wait_for_underway();
+    actions_->waits().end_failed_pass();
+    begin();
     throw;
   }
   std::vector<std::int32_t> open;

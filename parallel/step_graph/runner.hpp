@@ -11,6 +11,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/work.hpp>
 #include <sinew/parallel/step_graph/graph.hpp>
+#include <sinew/parallel/step_graph/stream_waits.hpp>
 
 namespace sinew::parallel {
 
@@ -20,13 +21,18 @@ class StepActions {
   virtual ~StepActions() = default;
   /// Starts an exchange. Called in the order of the graph, on all ranks alike.
   virtual Work start(const Node& exchange) = 0;
-  /// Waits for an exchange. If the engine is on a device, the device's stream may wait instead. The runner then waits
-  /// for the exchange by the end of the next step.
+  /// Waits for an exchange. If the engine is on a device, the device's stream may wait instead. The exchange then
+  /// belongs to waits(), which waits for it by the end of the next pass.
   virtual void await(Work& work) { work.get(); }
   /// Called when an exchange has been awaited without an error, before any node that waits for it. By default it does
   /// nothing.
   virtual void end(const Node& exchange) { static_cast<void>(exchange); }
   virtual void free(const Node& node) = 0;
+  /// The exchanges for which only streams have waited, of all runners of these actions.
+  StreamWaits& waits() noexcept { return waits_; }
+
+ private:
+  StreamWaits waits_;
 };
 
 /// Runs a graph. The engine says what it has done and what it is about to do. This releases the nodes.
@@ -34,7 +40,7 @@ class StepActions {
 /// Lifetime: `actions` outlives it.
 /// Errors:   InvalidArgument for a graph that check() refuses. The error of an exchange is thrown by the call that
 ///           waits for it, and by every later call of the step. If only a stream waits for it (StepActions::await), its
-///           error is thrown by finish() of this step or of the next one.
+///           error is thrown by finish() of this step, or by finish() of any later one.
 /// Cost:     a few memory accesses for each signal, and for each node that it releases.
 class SINEW_API StepRunner {
  public:
@@ -82,12 +88,10 @@ class SINEW_API StepRunner {
   };
 
   void begin();
-  void begin_anew();
   void wait_for_underway() noexcept;
   void done(std::int32_t node);
   void start_ready();
   void finish_at(std::size_t place);
-  void settle_earlier();
   std::size_t place_for(std::int32_t node) const;
   void start_next();
   void require_sound() const;
@@ -100,8 +104,7 @@ class SINEW_API StepRunner {
   std::vector<State> states_;
   std::vector<std::int32_t> reported_;
   std::deque<Underway> underway_;
-  std::vector<Work> awaited_, awaited_before_;  // by streams: in this step, and in the one before
-  std::size_t next_ = 0;                        // the index in exchanges_ of the next one to start
+  std::size_t next_ = 0;  // the index in exchanges_ of the next one to start
   std::optional<Error> failed_;
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -30,12 +31,15 @@
 #include "fakes/fake_kernels.hpp"
 #include "support/fake_devices.hpp"
 #include "support/scratch_folder.hpp"
+#include "transports/nccl/nccl_worlds.hpp"
 
 namespace sinew::parallel {
 namespace {
 
 using sinew::test::complaint;
+using sinew::test::inject_on;
 using sinew::test::on_devices;
+using sinew::test::on_nccl;
 using sinew::test::on_threads;
 using sinew::test::OnDevice;
 using sinew::test::only;
@@ -190,6 +194,24 @@ std::vector<double> train(World& world, const OnDevice* where, const Case& c) {
   return found;
 }
 
+void require_near(const std::vector<double>& found, const std::vector<double>& expected, DType dtype) {
+  require(found.size() == expected.size(), "as many numbers");
+  const double allowed = dtype == DType::F64 ? 1e-12 : dtype == DType::F32 ? 1e-5 : 1e-2;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    require(std::abs(found[i] - expected[i]) <= allowed * std::max(1.0, std::abs(expected[i])),
+            std::to_string(i) + ": " + std::to_string(found[i]) + ", expected " + std::to_string(expected[i]));
+}
+
+/// The text of the Error that the call throws; "no error" where it throws none.
+std::string error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
 class OnDeviceRows : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OnDeviceRows, TrainAsOnTheHost) {
@@ -203,13 +225,7 @@ TEST_P(OnDeviceRows, TrainAsOnTheHost) {
     on_host[world.rank()] = std::move(found);
   });
   on_devices(c.ranks, "inproc", [&](World& world, const OnDevice& where) {
-    const std::vector<double> found = train(world, &where, c);
-    const std::vector<double>& expected = on_host.at(world.rank());
-    require(found.size() == expected.size(), "as many numbers");
-    const double allowed = c.dtype == DType::F64 ? 1e-12 : c.dtype == DType::F32 ? 1e-5 : 1e-2;
-    for (std::size_t i = 0; i < found.size(); ++i)
-      require(std::abs(found[i] - expected[i]) <= allowed * std::max(1.0, std::abs(expected[i])),
-              std::to_string(i) + ": " + std::to_string(found[i]) + ", expected " + std::to_string(expected[i]));
+    require_near(train(world, &where, c), on_host.at(world.rank()), c.dtype);
   });
 }
 
@@ -230,6 +246,63 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, OnDeviceRows, ::testing::ValuesIn(all_cas
   return c.row + "_" + std::to_string(c.ranks) + "_ranks_" + std::string(name_of(c.dtype)) + "_" +
          std::string(name_of(c.gradient)) + (c.adam ? "_adam" : "_sgd");
 });
+
+/// NCCL's calls stay on the device's stream when the host goes on, unlike those of the rows above.
+TEST_P(OnDeviceRows, TrainAsOnTheHost_WhenTheHostGoesAhead) {
+  const Case& c = GetParam();
+  fake::add_parallel_kernels();
+  std::mutex mutex;
+  std::map<int, std::vector<double>> on_host;
+  on_threads(c.ranks, only("inproc"), [&](World& world) {
+    std::vector<double> found = train(world, nullptr, c);
+    const std::scoped_lock lock(mutex);
+    on_host[world.rank()] = std::move(found);
+  });
+  on_nccl(c.ranks, [&](World& world, const OnDevice& where) {
+    require_near(train(world, &where, c), on_host.at(world.rank()), c.dtype);
+  });
+}
+
+/// What happens when an exchange of the second step fails on the device of rank 1.
+void fail_in_the_second_step(
+    const std::function<void(World&, Training&, Optimizer&, const OnDevice&, bool counted)>& then) {
+  fake::add_parallel_kernels();
+  on_nccl(2, [&](World& world, const OnDevice& where) {
+    Communicator other = world.communicator().split(0, world.rank());
+    Training job(world, &where, "zero2", DType::F32, DType::F32);
+    Optimizer adam(job.data().memory(), AdamOptions{.rate = 0.05});
+    job.pass(world.rank());
+    adam.update(job.data().finish_backward());
+    job.data().updated();
+    require(job.data().keeps_state(), "the first step is sound");
+    inject_on(1, kFakeNcclAsyncError, other);
+    bool counted = false;
+    try {
+      job.pass(world.rank());
+      adam.update(job.data().finish_backward());
+      counted = true;
+      job.data().updated();
+    } catch (const Error&) {  // the host may find the failure at once
+    }
+    then(world, job, adam, where, counted);
+  });
+}
+
+TEST(OnDevice, NothingIsCarriedOfAStepWhoseExchangeFailsLater) {
+  fail_in_the_second_step([](World&, Training& job, Optimizer& adam, const OnDevice&, bool counted) {
+    require(parts_to_carry(job.data(), adam).empty() == counted, "parts of the last step that is sound");
+  });
+}
+
+TEST(OnDevice, NoCheckpointAndNoPassFollowAStepWhoseExchangeFailsLater) {
+  fail_in_the_second_step([](World&, Training& job, Optimizer& adam, const OnDevice&, bool counted) {
+    if (!counted) return;
+    const std::string saving = error_of([&] { (void)parts_to_save(job.data(), adam); });
+    require(saving.find("a planted asynchronous error") != std::string::npos, saving);
+    const std::string passing = error_of([&] { (void)job.all_values(); });
+    require(passing.find("a planted asynchronous error") != std::string::npos, passing);
+  });
+}
 
 TEST(OnDevice, AnOverflowSkipsTheStep_OnAllRanks) {
   fake::add_parallel_kernels();
@@ -280,6 +353,23 @@ TEST(OnDevice, ACheckpoint_GoesOnUnderAnotherRow) {
   });
 }
 
+TEST(OnDevice, HostCopies_RefuseAPartOnADevice_WithoutADevice) {
+  on_devices(1, "inproc", [&](World&, const OnDevice& where) {
+    std::vector<float> numbers(5, 1.0F), more(3, 2.0F);
+    const CheckpointItem item{"w", DType::F32, {5}}, other{"v", DType::F32, {3}};
+    const Buffer first = sinew::test::write(where, numbers), second = sinew::test::write(where, more);
+    const std::vector<CheckpointPart> parts{{item, whole_of(item), first}, {other, whole_of(other), second}};
+    const std::string what = complaint([&] { HostCopies(ComputeDevice{}, parts); });
+    require(what.find("host copies: 'w' (f32 [5]) is in memory of device 0, and no device was given") == 0, what);
+    HostCopies copies({&where.runtime, where.stream}, parts);
+    const std::ptrdiff_t apart = copies.parts()[1].buffer.data - copies.parts()[0].buffer.data;
+    require(apart == 64, "parts lie in cache lines of their own");
+    copies.bring_down();
+    require(reinterpret_cast<const float*>(copies.parts()[1].buffer.data)[2] == 2.0F, "the values of the device");
+    for (const Buffer b : {first, second}) where.runtime.release(b);
+  });
+}
+
 TEST(OnDevice, RefusesWhatNoDeviceDoes) {
   on_devices(2, "inproc", [&](World& world, const OnDevice& where) {
     DataParallelOptions options{};
@@ -308,6 +398,19 @@ TEST(OnDevice, OutOfMemory_IsNamedByTheRankThatLacksIt) {
     } catch (const Error& e) {
       what = e.what();
     }
+    require(what.find("out of memory") != std::string::npos, what);
+    if (world.rank() == 0) require(what.find("rank 1") != std::string::npos, what);
+  });
+}
+
+TEST(OnDevice, OutOfMemoryInGradientNorm_IsNamedByTheRankThatLacksIt) {
+  fake::add_parallel_kernels();
+  on_devices(2, "inproc", [&](World& world, const OnDevice& where) {
+    Training job(world, &where, "zero2", DType::F32, DType::F32);
+    job.pass(world.rank());
+    const std::vector<OwnedPart> owned = job.data().finish_backward();
+    if (world.rank() == 1) dynamic_cast<fake::Device&>(where.runtime).fail_next_allocation("out of memory");
+    const std::string what = error_of([&] { (void)gradient_norm(job.data(), owned); });
     require(what.find("out of memory") != std::string::npos, what);
     if (world.rank() == 0) require(what.find("rank 1") != std::string::npos, what);
   });

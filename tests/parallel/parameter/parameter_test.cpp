@@ -9,6 +9,7 @@
 #include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/parameter/parameter.hpp>
+#include <support/worlds.hpp>
 
 #include "../support/small.hpp"
 
