@@ -20,7 +20,7 @@ namespace sinew::parallel {
 ///     load_checkpoint(all, folder, wanted.parts());  wanted.send_up();
 /// Shape:    parts lie in the host memory so that their elements are aligned.
 /// Lifetime: the buffers of the parts outlive it.
-/// Errors:   Error{System} with the driver's text. InvalidArgument if a part is on a device and `device` does not exist.
+/// Errors:   Error{System} with the driver's text. InvalidArgument if a part is on a device and there is no `device`.
 /// Cost:     host memory for all parts that are on the device.
 class SINEW_API HostCopies {
  public:

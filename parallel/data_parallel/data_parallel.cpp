@@ -139,8 +139,8 @@ struct DataParallel::State {
       throw;
     }
   }
-  /// The protocol, for a call of the step. Throws the error of an exchange that has failed, in this step or, on a device,
-  /// in an earlier one: the protocol would refuse the call as a mistake of the caller.
+  /// The protocol, for a call of the step. Throws the error of an exchange that has failed, in this step or an
+  /// earlier one. Otherwise the protocol would refuse the call as a mistake of the caller.
   StepProtocol& calls() {
     if (failed) throw *failed;
     memory.waits().require_sound();

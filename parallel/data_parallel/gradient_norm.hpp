@@ -16,7 +16,7 @@ namespace sinew::parallel {
 /// of f64 are so large that the sum of their squares exceeds the largest double: about 1.3e154 for a single element.
 /// Shape:  `parts` as finish_backward returned them.
 /// Errors: as all_reduce. If the call is not due, as StepProtocol; other groups of the mesh then end too, because ranks
-///         may wait in them. If this rank's device lacks memory for the sums, the World ends on all ranks with its text.
+///         may wait in them. If a device lacks memory for the sums, the World ends on all ranks with the rank's text.
 /// Cost:   a pass over the parts. An all_reduce of 8 bytes along the sharded axis and along each group of the mesh,
 ///         because ranks of another stage may have other sets of axes. The sum is made shard by shard, so that its last
 ///         bits depend on the row. With Determinism::LayoutInvariant squares are added exactly

@@ -263,7 +263,7 @@ TEST_P(OnDeviceRows, TrainAsOnTheHost_WhenTheHostGoesAhead) {
   });
 }
 
-/// What happens when an exchange of the second step fails on the device of rank 1.
+/// Lets an exchange of the second step fail on the device of rank 1.
 void fail_in_the_second_step(
     const std::function<void(World&, Training&, Optimizer&, const OnDevice&, bool counted)>& then) {
   fake::add_parallel_kernels();
