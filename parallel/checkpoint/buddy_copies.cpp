@@ -77,10 +77,10 @@ BuddyCopies::~BuddyCopies() {
 }
 
 void BuddyCopies::agree(const HeldState& state) {
-  std::vector<PartDescription> parts = descriptions_of(state.parts);
+  std::vector<PartDescription> parts;
   std::optional<Error> fault;
   try {
-    for (const CheckpointPart& part : state.parts) require_valid(part);
+    parts = descriptions_of(state.parts);  // checks them
   } catch (const Error& e) {
     fault = e;
   }
