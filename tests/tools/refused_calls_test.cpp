@@ -73,7 +73,7 @@ TEST_P(RefusedCall, EndsTheJobWithItsName_WhereItIsMemfdCreate) {
     EXPECT_NE(o.exit_code, 124) << "it hung";
     EXPECT_LT(o.exit_code, 128) << "a signal ended it";
     EXPECT_THAT(o.err, HasSubstr("memfd_create for the memory that peers on this host read"));
-    EXPECT_THAT(o.err, HasSubstr(of_one ? "rank 1: " : "rank 0: "));
+    EXPECT_THAT(o.err, HasSubstr(of_one ? "rank 1 on " : "rank 0 on "));
   }
 }
 
