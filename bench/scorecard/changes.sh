@@ -59,7 +59,7 @@ row changes_names "all kills above: hangs, killed processes that sinew-run did n
   "$(jq -s '(map(.hangs + .unreported + .misnamed + .nameless) | add) == 0 and (map(.kills) | add) >= 1000' "$scratch/all")"
 
 model=(--layers 4 --width 128 --heads 4 --context 64 --batch 12 --dtype f64)
-changes --minutes 30 --every-s 60 --one-job --save-every 20 --seed 9 --ranks 4 --min-ranks 2 --spares 1 --
+changes --minutes 30 --every-s 60 --one-job --compared 1000 --save-every 20 --seed 9 --ranks 4 --min-ranks 2 --spares 1 --
 row changes_minute "gpt on 4 ranks and a spare, dp, 30 minutes with a change each minute: time in steps that counted, the longest join and the longest replacement by a spare, without the transfer" \
   ">= 80 %, <= 2 s, <= 5 s" \
   "$(jq -r '"\(.productive * 100 | round) %, \(.longest_join_s) s (\(.joins) joins), \(.longest_replacement_s) s (\(.replacements) replacements), \(.worst) off"' "$scratch/line")" \

@@ -19,6 +19,7 @@ struct Options {
   int spares = 0;
   std::int64_t steps = 4000;
   double most_off = 1e-10;         ///< of a loss
+  std::int64_t compared = 0;       ///< steps whose losses are compared, from the first one on; 0: all
   std::int64_t most_lost = -1;     ///< steps that are made again after a change; -1: any number
   std::vector<std::string> kinds;  ///< those of kKindNames that are made; empty: all
   bool apart = false;              ///< each change waits until the job has all of its ranks again
