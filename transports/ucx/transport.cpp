@@ -120,7 +120,9 @@ std::unique_ptr<Endpoint> UcxTransport::connect(const Address& peer) {
   std::vector<Link*> rails = open_rails(p);
   auto endpoint = std::make_unique<UcxEndpoint>(shared_, std::move(p), link, std::move(rails));
   link.attach(*endpoint);
-  if (link.failed()) endpoint->lose(link.why());
+  // A peer that has ended cannot be reached, but what it sent before may be here: end_broken() waits for that.
+  const bool waits_for_last_words = std::ranges::find(shared_.broken, &link) != shared_.broken.end();
+  if (link.failed() && !waits_for_last_words) endpoint->lose(link.why());
   return endpoint;
 }
 

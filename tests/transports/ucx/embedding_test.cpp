@@ -1,8 +1,11 @@
 // UCX as a guest: what it must not do to its host, and what its user's settings do.
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -89,6 +92,15 @@ TEST(UcxProbe, SaysThatNothingLeadsToANeighbour) {
   EXPECT_THAT(here->probe(neighbour->address()).reason, HasSubstr("cannot be reached"));
 }
 
+/// Gives the transport progress until all have ended. Fails after 10 s.
+void await(Transport& transport, std::initializer_list<const Watched*> all) {
+  const auto give_up = Deadline::after(std::chrono::seconds(10));
+  while (std::ranges::any_of(all, [](const Watched* w) { return !w->done(); })) {
+    ASSERT_FALSE(give_up.passed()) << "an operation has not ended";
+    transport.progress();
+  }
+}
+
 /// As one that has ended since it was probed: a call on it ends like calls on ranks that have died, on all ranks.
 TEST(UcxConnect, ToAPeerThatCannotBeReached_EndsOperationsAndNamesIt) {
   const Variable tls("UCX_TLS", "self");
@@ -99,13 +111,37 @@ TEST(UcxConnect, ToAPeerThatCannotBeReached_EndsOperationsAndNamesIt) {
   Watched sent, received;
   peer->send({&b, 1}, step(1), 0, sent);
   peer->recv({{&b, 1}, nullptr, {}}, step(2), received);
-  while (here->progress() != 0) {
-  }
+  await(*here, {&sent, &received});
   for (const Watched* w : {&sent, &received}) {
     EXPECT_EQ(w->status.code(), Code::PeerLost);
     EXPECT_EQ(w->status.rank(), 1);
     EXPECT_THAT(std::string(w->status.message()), HasSubstr("rank 1 cannot be reached: "));
   }
+}
+
+/// The receiver opens its connection when its first receive is posted. The sender's memory is gone then.
+TEST(UcxConnect, ToAPeerThatHasEnded_DeliversWhatItSentBefore) {
+  const Variable tls("UCX_TLS", "posix,sysv,self");
+  const auto here = make_on("a", 0);
+  std::byte out{7}, in{}, more{};
+  Address ended;
+  {
+    const auto neighbour = make_on("a", 1);
+    ended = neighbour->address();
+    const auto peer = neighbour->connect(here->address());
+    Watched sent;
+    peer->send({&out, 1}, step(1), 0, sent);
+    await(*neighbour, {&sent});
+    EXPECT_TRUE(sent.status.ok()) << sent.status.message();
+  }
+  const auto peer = here->connect(ended);
+  Watched first, second;
+  peer->recv({{&in, 1}, nullptr, {}}, step(1), first);
+  peer->recv({{&more, 1}, nullptr, {}}, step(2), second);
+  await(*here, {&first, &second});
+  EXPECT_TRUE(first.status.ok()) << first.status.message();
+  EXPECT_EQ(in, std::byte{7});
+  EXPECT_EQ(second.status.code(), Code::PeerLost);
 }
 
 TEST(UcxProbe, ReachesAnotherHostByNetwork) {
