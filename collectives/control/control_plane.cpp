@@ -11,12 +11,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A wait this long asks why, if it costs the host little (patience_of).
+/// After such a wait a rank looks for the reason, if that costs the host little (patience_of).
 constexpr auto kPatience = milliseconds(200);
 constexpr std::size_t kRanksAtFullPace = 128;
 /// The time to read the records of one rank of this host: two page faults at first, and a file of /proc.
 constexpr auto kReadRecords = std::chrono::microseconds(40);
-/// If all ranks of a host ask, they take at most a part of its time: one in so many.
+/// All ranks of a host together spend at most one part in so many of its time on these looks.
 constexpr int kPartOfTime = 4;
 /// How long a call that saw its peer's end, or another call, waits for the whole story, and a message for what its peer
 /// did before it went.

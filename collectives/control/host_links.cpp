@@ -241,8 +241,7 @@ void HostLinks::keep(Host& host, Clock::time_point now) {
     host.told = true;
     log::warning(
         "no control connection from host {} to host {}: failures there will not be known here; {}; does a firewall or "
-        "a "
-        "route stop connections between these hosts?",
+        "a route stop connections between these hosts?",
         self_.host_name, host.name, host.trouble.empty() ? "no answer yet" : host.trouble);
   }
   const bool mine =

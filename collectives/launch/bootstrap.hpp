@@ -37,9 +37,9 @@ struct SearchHint {
   std::string where;  ///< the variables that say where rank 0 is; may be empty
   std::string cure;
 };
-/// The end of a warning that tells how long the wait goes on.
+/// The last words of a warning. They say how long the rank goes on waiting.
 std::string until_timeout(const Config& config);
-/// A wait that may take so long is told of after SearchNotice::kAfter. The error of a shorter one comes soon enough.
+/// Returns whether a long wait is warned of after SearchNotice::kAfter. It is not if the timeout ends it soon after.
 bool is_told_of(const Config& config);
 /// Logs one warning after a while of looking for rank 0. The hint may change until then.
 std::shared_ptr<SearchNotice> search_notice(int rank, std::shared_ptr<const SearchHint> hint, const Config& config);
@@ -58,7 +58,7 @@ SocketAddress user_socket(const std::string& what);
 /// Thread: any.
 class HostedStore {
  public:
-  /// `hint`: what a rank that does not come may lack; for the warning that ranks are missing. May be empty.
+  /// hint: a likely reason why ranks do not come. The warning that they are missing shows it. May be empty.
   HostedStore(int ranks, Bytes secret, const Config& config, std::string hint = {});
   /// Serves processes of this user at a UNIX socket.
   void listen(Listener unix_socket) { thread_.listen(std::move(unix_socket)); }

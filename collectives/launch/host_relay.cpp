@@ -44,7 +44,7 @@ std::optional<Listener> listen_first(const SocketAddress& place) {
   } catch (const Error&) {
     const int error = try_connect({place}, Deadline::after(std::chrono::seconds(1))).second;
     const bool is_busy = error == EAGAIN || error == ETIMEDOUT;
-    const bool has_ended = error == ECONNREFUSED;  // meanwhile: the search for a relay goes on
+    const bool has_ended = error == ECONNREFUSED;  // a relay was there, and the search goes on
     if (error == 0 || is_busy || has_ended) return std::nullopt;
     throw;
   }

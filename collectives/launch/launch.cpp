@@ -61,10 +61,6 @@ LaunchVariables read_beside_pmi(const Lookup& lookup, int descriptor) {
                           over));
 }
 
-}  // namespace
-
-namespace {
-
 Launch find_other_ranks(const Config& config) {
   LaunchVariables v = read_launch_variables(process_environment());
   // What is wrong with a file is told before anybody waits for this rank.

@@ -21,8 +21,7 @@ struct MasterHost {
 /// The first and the last port at which rank 0 may listen. An agent of torchrun holds MASTER_PORT itself.
 std::pair<int, int> master_ports(const LaunchVariables& v);
 
-/// Looks the host up. A name may not be known yet, as that of a pod which starts: it is looked up again until the
-/// deadline.
+/// Looks the host up, again and again until the deadline: its name may not be known yet, because a pod is starting.
 /// Errors: Error{Unavailable} with the variable that names the host, and for how long it was looked up.
 MasterHost find_master(const LaunchVariables& v, Deadline deadline, SearchNotice& notice);
 

@@ -58,7 +58,7 @@ class SINEW_API Authentication {
   std::span<const std::byte> to_send() const noexcept;
   void sent(std::size_t bytes) noexcept;
 
-  /// The other side has sent the magic of this protocol, or of another version of it, or speaks TLS.
+  /// Returns whether the other side has sent the magic of this protocol, or of another version of it, or speaks TLS.
   bool is_of_sinew() const noexcept { return is_of_sinew_; }
   /// Ends it, for a reason of the connection's.
   void refuse(std::string reason);

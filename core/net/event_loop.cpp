@@ -32,8 +32,7 @@ void leave_to_parent(std::shared_ptr<void> what) {
 struct EventLoop::Inside {
   asio::io_context context{1};
   asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
-  asio::steady_timer opens_epoll{
-      context};  // now, where a limit of descriptors can be told, and not with the first event
+  asio::steady_timer opens_epoll{context};  // opened here, so that a lack of descriptors is an error of the constructor
   ForkMark fork;
 };
 

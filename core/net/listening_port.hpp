@@ -71,8 +71,8 @@ class SINEW_API ListeningPort {
   /// Errors: Error{InvalidArgument} if the secret is empty or the port has such a service already.
   [[nodiscard]] Service serve(const AuthClaim& claim, Bytes secret, Take take);
 
-  /// The first hosts whose connections spoke this protocol and were not authenticated, with the latest reasons; empty:
-  /// none. Thread: any.
+  /// Lists the first hosts whose connections spoke this protocol and were not authenticated, each with its latest
+  /// reason. Empty if there are none. Thread: any.
   std::string refused() const;
 
  private:

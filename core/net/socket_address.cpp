@@ -23,7 +23,7 @@
 namespace sinew {
 namespace {
 
-constexpr const char* kUnknownHost = "?";                                // of an address that is none of the internet
+constexpr const char* kUnknownHost = "?";  // of an address that is not an internet address
 constexpr std::size_t kLongestName = sizeof(sockaddr_un::sun_path) - 1;  // the first byte is the abstract marker
 
 const sockaddr_in& v4(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in&>(s); }

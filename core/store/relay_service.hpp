@@ -44,7 +44,7 @@ class SINEW_API RelayService final : public StoreHandler {
   /// The store cannot be reached any more: the clients that wait, and all later requests, get this. A client whose
   /// Hello has no answer gets Unavailable, because it may be of a later start and then looks for another way.
   void cut(const Status& why);
-  /// Why the store cannot be reached any more; nullopt: it can be.
+  /// The reason why the store cannot be reached any more. Nullopt while it can be reached.
   const std::optional<Status>& cut_by() const noexcept { return cut_; }
 
  private:

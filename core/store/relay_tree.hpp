@@ -52,7 +52,7 @@ class SINEW_API RelayTree {
 
 /// The time for which a relay waits before it first connects to the server of the store. All relays know the server's
 /// address only, and all processes of a job may start at the same moment. The waits spread the relays by their ranks.
-/// So at most one relay in kRelayPace comes, whatever the number of ranks.
+/// So at most one relay comes in each kRelayPace, whatever the number of ranks.
 inline constexpr Duration kRelayPace = std::chrono::microseconds(50);
 constexpr Duration relay_wait(int rank) noexcept { return kRelayPace * (rank > 0 ? rank : 0); }
 

@@ -36,7 +36,7 @@ Deadline with_grace(Deadline deadline) {
   return deadline.at() == Clock::time_point::max() ? deadline : Deadline(deadline.at() + kGrace);
 }
 
-/// Why whoever listens is no partner, so far.
+/// The reason why this listener cannot be used yet.
 std::string trouble_with(const Error& e) {
   return e.code() == Code::Timeout ? "whoever listens says nothing" : "the connection ended at once";
 }

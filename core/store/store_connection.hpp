@@ -36,7 +36,7 @@ class StoreConnection final : public StoreSeat {
   /// Changes `longest_request`.
   void allow(std::size_t longest_request) noexcept { stream_.allow(longest_request); }
   void end(std::string reason) { stream_.end(std::move(reason)); }
-  /// Why the stream has ended.
+  /// The reason why the stream has ended.
   const std::string& reason() const noexcept { return stream_.reason(); }
 
  private:

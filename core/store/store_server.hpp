@@ -70,7 +70,7 @@ class SINEW_API StoreServer {
   void expect(int processes);
   /// For an elastic job: no round is formed any more. Members that wait for one, now and later, get Aborted with `why`.
   void end_rounds(const std::string& why);
-  /// A notice says what this returns, too: connections that were refused (ListeningPort::refused).
+  /// Notices also show what `refused` returns: the connections that were refused (ListeningPort::refused).
   void ask_for_refused(std::function<std::string()> refused);
 
  private:
@@ -105,7 +105,7 @@ class SINEW_API StoreServerThread {
 
  private:
   void run();
-  /// The options, whose `cut` ends the service at the port.
+  /// Returns the options with a `cut` that ends the service at the port.
   StoreServerOptions with_cut(StoreServerOptions options);
 
   const Bytes secret_;

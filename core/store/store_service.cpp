@@ -282,8 +282,8 @@ void StoreService::forget_group_without_ranks(const StoreIdentity& id) {
   if (left != left_.end() && left->second.size() == static_cast<std::size_t>(id.ranks)) left_.erase(left);
 }
 
-/// Nobody waits for it any more, unless it comes again. `needs_answer`: rounds to which the rank has come end, too,
-/// since their answers do not reach it.
+/// Ends the waits for this rank. It may come again. needs_answer: also ends the rounds to which the rank has come,
+/// because their answers cannot reach it.
 void StoreService::turn_away(const StoreIdentity& id, const Status& why, bool needs_answer) {
   left_[id.group].emplace(id.rank, Departure{departures_++, why, id.pid == ::getpid() && id.host == host_name()});
   fail_rounds([&](const StoreSeat& waiter, const Gathering& round) -> std::optional<Status> {

@@ -21,12 +21,12 @@ namespace sinew {
 /// come, or is too late. No descriptors of its own.
 class SINEW_API StoreService final : public StoreHandler {
  public:
-  /// An exchange that waits for this long may be told of (StoreServerOptions::notice).
+  /// After this time a notice is given of an exchange that still waits (StoreServerOptions::notice).
   static constexpr Duration kLate = SearchNotice::kAfter;
 
   struct Options {
     int ranks = 0;            ///< how many the job has, 0 if that is not known before they come
-    bool meets_once = false;  ///< a rank of a group whose ranks have all come, and that is not there, is refused
+    bool meets_once = false;  ///< once all ranks of a group have come, ranks that come later are refused
     std::function<void(const std::string& missing)> notice{};
   };
   /// `elastic`: the limits of an elastic job.

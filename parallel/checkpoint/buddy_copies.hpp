@@ -27,12 +27,12 @@ SINEW_API std::vector<int> choose_buddies(const std::vector<int>& hosts);
 ///
 /// A copy is sent in the background of the next step. Each copy belongs to one step. The copy before stays on all ranks
 /// until every rank has received its new one. So when a rank dies, the other ranks together hold the whole state of the
-/// last copy, or of the one before if the last one has not arrived. Only the death of the rank's buddy before the next
-/// copy destroys both. carry_over() finds the newest step that is whole.
+/// last copy, or of the one before if the last one has not arrived. Both are lost only if the rank's buddy dies, too,
+/// before the next copy. carry_over() finds the newest step that is whole.
 /// Shape:    parts are in host memory. Those of a device come as HostCopies, after bring_down().
 /// Thread:   the World's. A World of Threads::Multiple sends while the thread computes. Otherwise the next copy() sends
 ///           what is left.
-/// Lifetime: ends before the communicator. The end waits for the messages in flight.
+/// Lifetime: ends before the communicator. The destructor waits for the messages in flight.
 /// Cost:     each rank with S bytes of parts copies them in memory, and sends them to its buddy. It receives as much
 ///           from the rank whose buddy it is. An all_reduce of 32 bytes. 4 S of memory on the host: two steps of the
 ///           rank's own state, and two of the other rank's. With one rank there are no copies.

@@ -24,7 +24,7 @@ namespace sinew::parallel {
 /// Cost:     host memory for all parts that are on the device.
 class SINEW_API HostCopies {
  public:
-  /// device: the one on whose stream the buffers are used.
+  /// device: the device whose stream uses the buffers.
   HostCopies(const ComputeDevice& device, std::vector<CheckpointPart> parts);
   /// Copies from the device. Returns when everything has arrived.
   void bring_down();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto kPatience = std::chrono::seconds(1);
 constexpr int kRailRounds = 2;  // of connecting to a rail where no kernel answers
-/// For so long a peer is tried to which there has been no connection. A connection that breaks is made again for ever.
+/// The time for which a rank tries to reach a peer for the first time. There is no limit for a connection that breaks.
 constexpr auto kFirstPatience = std::chrono::seconds(20);
 /// A peer that leaves or dies ends all connections, but not at one moment.
 constexpr auto kGrace = std::chrono::milliseconds(200);

@@ -256,7 +256,7 @@ class Growing final : public Elastic {
     of_world.measures = false;
     std::optional<sinew::World> everyone;
     std::unique_ptr<sinew::World> fresh;
-    std::unique_ptr<Training> next;  // its end waits for its messages, which the abort of its World ends
+    std::unique_ptr<Training> next;  // waits in its destructor for messages, and an abort of `fresh` ends them
     try {
       if (round.has_leaving_members()) everyone.emplace(sinew::World::of_members(round, of_world));
       if (!round.has_rank()) {

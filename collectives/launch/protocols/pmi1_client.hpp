@@ -34,7 +34,7 @@ class Pmi1Client {
   void put(const std::string& key, const std::string& value, Deadline deadline);
   /// What was put before the last barrier.
   std::string get(const std::string& key, Deadline deadline);
-  /// Of all ranks of the job. `late` is called once, if the barrier is not over after `patience`.
+  /// Waits until all ranks of the job have called it. Calls `late` once if that takes longer than `patience`.
   void barrier(Deadline deadline, Duration patience, std::function<void()> late);
   void finalize(Deadline deadline);
 

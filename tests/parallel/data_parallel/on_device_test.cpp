@@ -212,18 +212,24 @@ std::string error_of(const std::function<void()>& call) {
   return "no error";
 }
 
+/// The numbers of train() on the host, by rank.
+std::map<int, std::vector<double>> trained_on_host(const Case& c) {
+  std::mutex mutex;
+  std::map<int, std::vector<double>> numbers;
+  on_threads(c.ranks, only("inproc"), [&](World& world) {
+    std::vector<double> found = train(world, nullptr, c);
+    const std::scoped_lock lock(mutex);
+    numbers[world.rank()] = std::move(found);
+  });
+  return numbers;
+}
+
 class OnDeviceRows : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OnDeviceRows, TrainAsOnTheHost) {
   const Case& c = GetParam();
   fake::add_parallel_kernels();
-  std::mutex mutex;
-  std::map<int, std::vector<double>> on_host;
-  on_threads(c.ranks, only("inproc"), [&](World& world) {
-    std::vector<double> found = train(world, nullptr, c);
-    const std::scoped_lock lock(mutex);
-    on_host[world.rank()] = std::move(found);
-  });
+  const auto on_host = trained_on_host(c);
   on_devices(c.ranks, "inproc", [&](World& world, const OnDevice& where) {
     require_near(train(world, &where, c), on_host.at(world.rank()), c.dtype);
   });
@@ -251,13 +257,7 @@ INSTANTIATE_TEST_SUITE_P(DataParallel, OnDeviceRows, ::testing::ValuesIn(all_cas
 TEST_P(OnDeviceRows, TrainAsOnTheHost_WhenTheHostGoesAhead) {
   const Case& c = GetParam();
   fake::add_parallel_kernels();
-  std::mutex mutex;
-  std::map<int, std::vector<double>> on_host;
-  on_threads(c.ranks, only("inproc"), [&](World& world) {
-    std::vector<double> found = train(world, nullptr, c);
-    const std::scoped_lock lock(mutex);
-    on_host[world.rank()] = std::move(found);
-  });
+  const auto on_host = trained_on_host(c);
   on_nccl(c.ranks, [&](World& world, const OnDevice& where) {
     require_near(train(world, &where, c), on_host.at(world.rank()), c.dtype);
   });
