@@ -77,7 +77,7 @@ long_training() {
 #!/bin/sh
 echo "restart \${SLURM_RESTART_COUNT:-0}"
 status=0
-srun --mpi=pmi2 ${long_gpt[*]} $steps --tp 2 --save $PWD/saved --save-every 50 --resume $PWD/saved || status=\$?
+srun --mpi=pmi2 --kill-on-bad-exit=0 ${long_gpt[*]} $steps --tp 2 --save $PWD/saved --save-every 50 --resume $PWD/saved || status=\$?
 if [ \$status -eq 75 ]; then exec scontrol requeue \$SLURM_JOB_ID; fi
 exit \$status
 END
