@@ -292,7 +292,7 @@ class BehindRelays : public testing::Test {
 };
 
 TEST_F(BehindRelays, AllGather_ReturnsTheBytesOfAllRanks_ThroughTwoLevels) {
-  constexpr int kRanks = 36;
+  static constexpr int kRanks = 36;
   for (int i = 0; i < 18; ++i) add_relay(fmt::format("h{}", i), i);
   EXPECT_EQ(relays_[15].parent.parent, 0);
   EXPECT_EQ(relays_[16].parent.parent, 1) << "the server has 16 relays";
