@@ -1,16 +1,8 @@
 # ./run engines: the same checked program under each engine that can be installed from registries, on hosts that are namespaces of this
 # machine (tests/engines/engines.sh). Prints a table: engine, version, ranks, hosts, verdict.
 
-# make_engine_environment GROUP: the environment build/engines/GROUP, with the packages of that group and what they need
-make_engine_environment() {
-  local folder=build/engines/$1 wanted
-  wanted=$(python_packages "$1" | paste -sd ' ')
-  if [ "$(cat "$folder/packages" 2>/dev/null)" = "$wanted" ]; then return; fi
-  say "installing into $folder: $wanted"
-  # shellcheck disable=SC2086
-  python3 -m venv "$folder" && "$folder/bin/python" -m pip install --quiet $wanted >&2 || return 1
-  echo "$wanted" >"$folder/packages"
-}
+# The packages of the group that an engine has in cmake/python_packages.txt.
+make_engine_environment() { make_environment "build/engines/$1" "$1"; }
 
 engine_groups=(slurm mpi torchrun ray)
 

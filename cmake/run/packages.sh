@@ -7,6 +7,18 @@ packages_of() {
 # python_packages GROUP: as pip wants them, with versions
 python_packages() { awk -v group="$1" '!/^#/ && $1 == group { print $2 }' cmake/python_packages.txt; }
 
+# make_environment FOLDER GROUP: a Python environment in FOLDER, with the packages of that group and what they need
+make_environment() {
+  local folder=$1 wanted
+  wanted=$(python_packages "$2" | paste -sd ' ')
+  if [ "$(cat "$folder/packages" 2>/dev/null)" = "$wanted" ]; then return; fi
+  say "installing into $folder: $wanted"
+  rm -rf "$folder"
+  # shellcheck disable=SC2086
+  python3 -m venv "$folder" && "$folder/bin/python" -m pip install --quiet $wanted >&2 || return 1
+  echo "$wanted" >"$folder/packages"
+}
+
 is_installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
 
 # need_packages GROUP..

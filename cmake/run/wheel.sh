@@ -9,19 +9,6 @@ WHEEL_LEAVES_OUT=(
   libtorch.so libtorch_cpu.so libtorch_python.so libc10.so
 )
 
-# The environment build/packaging: what makes wheels.
-make_packaging_environment() {
-  local wanted
-  wanted=$(python_packages packaging | paste -sd ' ')
-  if [ "$(cat build/packaging/packages 2>/dev/null)" = "$wanted" ]; then return; fi
-  say "installing into build/packaging: $wanted"
-  rm -rf build/packaging
-  python3 -m venv build/packaging
-  # shellcheck disable=SC2086
-  build/packaging/bin/python -m pip install --quiet $wanted >&2
-  echo "$wanted" >build/packaging/packages
-}
-
 # one_name FILE..: in a wheel, which holds no links, a library of sinew's has one name, without a version
 one_name() {
   local file needed
@@ -138,7 +125,7 @@ run_wheel() {
     *) die "wheel: there is no option '$1'; expected --torch FOLDER" ;;
   esac
   need_packages bench build package
-  make_packaging_environment
+  make_environment build/packaging packaging
   make_python_environment
   configure release
   compile release packaged
