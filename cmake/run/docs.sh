@@ -6,6 +6,6 @@ run_docs() {
   make_environment build/site docs
   say "making the site"
   # The variable silences a notice about later versions of mkdocs.
-  NO_MKDOCS_2_WARNING=1 build/site/bin/mkdocs build --quiet --strict --config-file cmake/docs/mkdocs.yml >&2
+  NO_MKDOCS_2_WARNING=1 build/site/bin/python -m mkdocs build --quiet --strict --config-file cmake/docs/mkdocs.yml >&2
   say "the site is in build/docs: open build/docs/index.html"
 }
