@@ -97,6 +97,8 @@ def write_record(page, level, owner, record):
 
 def write_header(page, header, found):
     page.heading(2, f"`{header}`", header)
+    if not found:
+        page.lines.append("This header has nothing for programs: it serves the other headers.\n")
     for each in found:
         if each.kind in ("class", "struct", "union", "enum"):
             write_record(page, 3, "", each)
@@ -118,7 +120,9 @@ def by_header(found):
 def cpp():
     """{path of a page: its Markdown} of the C++ API."""
     texts, folders, pages = room_texts(), {}, {}
-    for header, found in sorted(by_header(declarations.of_cpp()).items()):
+    declared = by_header(declarations.of_cpp())
+    for header in sorted(declarations.cpp_headers()):
+        found = declared.get(header, [])
         folders.setdefault(header.removeprefix("sinew/").rpartition("/")[0], {})[header] = found
     index = [
         "# C++\n\nThese pages show every public declaration of the installed headers with its comment. The headers of a layer's own folder,",

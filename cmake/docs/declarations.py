@@ -114,8 +114,8 @@ class Reader:
             if kind == CursorKind.NAMESPACE:
                 if (cursor.kind == CursorKind.NAMESPACE or child.spelling == "sinew") and child.spelling not in ("", "detail"):
                     yield from self.walk(child)
-            elif kind in (CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL):
-                yield from self.walk(child)
+            elif kind in (CursorKind.LINKAGE_SPEC, CursorKind.UNEXPOSED_DECL) and not child.spelling:
+                yield from self.walk(child)  # extern "C"
             elif self.header_of(child) is not None:
                 yield from self.declaration(child)
 
@@ -140,7 +140,7 @@ class Reader:
             if kind == CursorKind.TYPEDEF_DECL and cursor.underlying_typedef_type.get_declaration().is_definition():
                 return  # typedef struct x {..} x
             made = Declaration("type", cursor.spelling, f"{self.source(cursor).rstrip(';')};", comment, header)
-        elif kind == CursorKind.VAR_DECL:
+        elif kind in (CursorKind.VAR_DECL, CursorKind.UNEXPOSED_DECL):  # the second one: templates of variables
             text = self.source(cursor)
             if "= [" in text:  # a lambda
                 text = text.partition("=")[0].strip()
@@ -184,7 +184,7 @@ def text_kind(text):
 
 
 def macros(header, folder):
-    """#define lines of a header of the C API that have a comment, which libclang does not give."""
+    """Macros of a header that have a comment. libclang reads no comments of macros."""
     lines = (folder / header).read_text(encoding="utf-8").split("\n")
     for at, line in enumerate(lines):
         found = re.match(r"#define (SINEW_\w+)", line)
@@ -218,7 +218,11 @@ def parse(name, headers, arguments):
 
 def of_cpp():
     roots = [f"-I{root}" for root in sorted((ROOT / "cmake/roots").iterdir()) if root.name not in ("c", "tools")]
-    return parse("all.cpp", cpp_headers(), ["-xc++", "-std=c++20", *roots])
+    found = parse("all.cpp", cpp_headers(), ["-xc++", "-std=c++20", *roots])
+    for header in cpp_headers():
+        root = next(root for root in (ROOT / "cmake/roots").iterdir() if (root / header).exists())
+        found += macros(header, root)
+    return found
 
 
 def of_c():

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs for the documentation site: pages that are made from the code, and Markdown as hosts of repositories read it."""
+"""Hooks of mkdocs for the documentation site. They add the pages that are made from the code."""
 
 import pathlib
 import re

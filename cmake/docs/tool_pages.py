@@ -22,7 +22,7 @@ def not_built(program):
 
 
 def output_of(program, *arguments):
-    """What a program prints. None: it is not built."""
+    """Returns the output of a program. None: the program is not built."""
     path = PROGRAMS / program
     if not path.exists():
         return None

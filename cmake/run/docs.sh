@@ -5,7 +5,7 @@ run_docs() {
   need_packages docs
   make_environment build/site docs
   say "making the site"
-  # The variable silences a notice about later versions of mkdocs.
-  NO_MKDOCS_2_WARNING=1 build/site/bin/python -m mkdocs build --quiet --strict --config-file cmake/docs/mkdocs.yml >&2
+  # --quiet would hide the warnings that --strict makes errors of. The variable silences a notice about later versions.
+  NO_MKDOCS_2_WARNING=1 PYTHONDONTWRITEBYTECODE=1 build/site/bin/python -m mkdocs build --strict --config-file cmake/docs/mkdocs.yml >&2
   say "the site is in build/docs: open build/docs/index.html"
 }
