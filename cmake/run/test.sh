@@ -155,10 +155,11 @@ run_test() {
     --times) times=true ;;
     *) die "test: there is no option '$1'; expected --times" ;;
   esac
-  need_packages bench build test sanitize lint package packages
+  need_packages bench build test sanitize lint package packages docs
   mkdir -p build
   make_python_environment
   make_engine_environment kubernetes || say "no schemas of Kubernetes jobs: the packages above cannot be installed"
+  make_environment build/site docs || say "no documentation site: the packages above cannot be installed"
   test_rows=$PWD/build/test_rows.tsv
   test_times=$PWD/build/test_times.txt
   : >"$test_rows"
