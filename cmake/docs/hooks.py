@@ -16,7 +16,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"[ \t]*(```|~~~)")
 LIST_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d+\.)[ \t]")
 
-
 GENERATORS = (api_pages.cpp, api_pages.c, python_pages.python, tool_pages.tools)
 # A line <!-- made: NAME --> of a page in docs/ stands for what is made from the code.
 PARTS = {"torch operators": python_pages.torch, "variables": tool_pages.variables}
