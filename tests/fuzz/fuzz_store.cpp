@@ -29,7 +29,7 @@ void serve(const std::uint8_t* data, std::size_t size) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()) != 0) std::abort();
   const sinew::FileDescriptor client(ends[1]);
-  sinew::StoreService service(0);
+  sinew::StoreService service(sinew::StoreService::Options{});
   sinew::Socket server(sinew::FileDescriptor(ends[0]), sinew::Socket::End::Accepts, nullptr);
   sinew::StoreConnection connection(std::move(server), kLongestRequest);
   while (size > 0 && !connection.finished()) {
