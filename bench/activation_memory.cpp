@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/attention_module.hpp>
 #include <sinew/parallel/modules/layers/layer_norm.hpp>

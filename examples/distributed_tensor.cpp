@@ -9,8 +9,8 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/common/keyed_random.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/distributed_tensor/elementwise.hpp>
 #include <sinew/parallel/distributed_tensor/layer_norm.hpp>
 #include <sinew/parallel/distributed_tensor/matmul.hpp>

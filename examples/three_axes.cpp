@@ -15,8 +15,8 @@
 #include <sinew/parallel/checkpoint/load.hpp>
 #include <sinew/parallel/checkpoint/save.hpp>
 #include <sinew/parallel/checkpoint/training_parts.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
 #include <sinew/parallel/common/keyed_random.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/data_parallel/gradient_norm.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/mesh/job_mesh.hpp>

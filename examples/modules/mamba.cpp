@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/modules/layers/state_space_module.hpp>
 #include <sinew/parallel/modules/models/model.hpp>

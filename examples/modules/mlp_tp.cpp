@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>

@@ -9,7 +9,7 @@
 
 #include <sinew/collectives/world.hpp>
 #include <sinew/parallel/common/group_place.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>

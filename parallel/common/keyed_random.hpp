@@ -14,7 +14,10 @@ namespace sinew::parallel {
 class SINEW_API KeyedRandom {
  public:
   KeyedRandom(std::uint64_t seed, std::string_view name);
+  explicit KeyedRandom(const std::array<std::uint32_t, 2>& key) noexcept : key_(key) {}
 
+  /// The key of the generator, made of seed and name. Kernels that make the same numbers take it.
+  const std::array<std::uint32_t, 2>& key() const noexcept { return key_; }
   /// A whole number in [0, limit). limit is 1 or more.
   std::uint64_t below(std::uint64_t number, std::uint64_t limit) const;
   /// A uniformly distributed number in (0, 1).
@@ -23,8 +26,6 @@ class SINEW_API KeyedRandom {
   double normal(std::uint64_t number) const;
 
  private:
-  std::array<std::uint32_t, 4> bits(std::uint64_t number) const;
-
   std::array<std::uint32_t, 2> key_;
 };
 

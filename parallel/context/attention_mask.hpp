@@ -20,6 +20,7 @@ class SINEW_API AttentionMask {
   /// The positions that the query at this position sees. The last document has no end.
   Rows seen(std::int64_t position) const noexcept;
   bool causal() const noexcept { return causal_; }
+  const std::vector<std::int64_t>& starts() const noexcept { return starts_; }
   /// Counts the pairs of one of these queries and a key that it sees, in a sequence of that length.
   std::int64_t pairs(const Rows& queries, std::int64_t length) const noexcept;
 

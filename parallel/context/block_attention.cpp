@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstddef>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -27,155 +28,144 @@ void require_heads(const AttentionHeads& h) {
 template <class T>
 BlockAttention<T>::BlockAttention(Blas& blas, const AttentionHeads& heads)
     : blas_(&blas),
+      device_(blas.device()),
+      math_(layer_math<T>(device_)),
       heads_(heads),
       scale_(1 / std::sqrt(static_cast<T>(heads.head_width))),
-      scores_(kTile * kTile),
-      slopes_(kTile * kTile) {
+      tile_(device_.exists() ? kDeviceTile : kHostTile) {
   require_heads(heads);
+  std::int64_t at_once = 1;
+  for_each_run([&](const HeadRun& run) { at_once = std::max<std::int64_t>(at_once, run.count); });
+  for (PlacedArray<T>* of : {&scores_, &slopes_})
+    *of = PlacedArray<T>(device_, static_cast<std::size_t>(at_once * tile_ * tile_));
+}
+
+/// On the host each head is a run of its own: its tile is still in the cache when the next product needs it.
+template <class T>
+template <class F>
+void BlockAttention<T>::for_each_run(const F& f) const {
+  for (int head = 0; head < heads_.heads;) {
+    HeadRun run{.first = head};
+    const auto key_value = [&](int of) { return heads_.key_value_of(of); };
+    if (device_.exists() && head + 1 < heads_.heads) {
+      run.shares = key_value(head + 1) == key_value(head);
+      const int step = run.shares ? 0 : 1;
+      while (head + run.count < heads_.heads && key_value(head + run.count) == key_value(head + run.count - 1) + step)
+        ++run.count;
+    }
+    f(run);
+    head += run.count;
+  }
 }
 
 template <class T>
 template <class F>
 void BlockAttention<T>::for_each_tile(const AttentionMask& mask, const Tokens<const T>& queries,
                                       const Tokens<const T>& keys, const F& f) {
-  for (std::int64_t q = 0; q < queries.count; q += kTile) {
-    const std::int64_t rows = std::min(kTile, queries.count - q);
+  for (std::int64_t q = 0; q < queries.count; q += tile_) {
+    const std::int64_t rows = std::min(tile_, queries.count - q);
     // The first key that a query sees ascends with the query's position, and so does the last one.
     const std::int64_t from = mask.seen(queries.first + q).first, to = mask.seen(queries.first + q + rows - 1).last;
-    for (std::int64_t k = 0; k < keys.count; k += kTile) {
-      const std::int64_t columns = std::min(kTile, keys.count - k), first = keys.first + k;
+    for (std::int64_t k = 0; k < keys.count; k += tile_) {
+      const std::int64_t columns = std::min(tile_, keys.count - k), first = keys.first + k;
       if (first >= to || first + columns <= from) continue;
-      seen_.clear();
-      for (std::int64_t i = 0; i < rows; ++i) {
-        const Rows all = mask.seen(queries.first + q + i);
-        seen_.push_back({std::clamp<std::int64_t>(all.first - first, 0, columns),
-                         std::clamp<std::int64_t>(all.last - first, 0, columns)});
-      }
       f(q, rows, k, columns);
+      pairs_ += rows * columns;
     }
   }
 }
 
 template <class T>
-void BlockAttention<T>::score(const Tokens<const T>& queries, const Tokens<const T>& keys, int head) {
-  constexpr T kHidden = -std::numeric_limits<T>::infinity();
-  const int m = as_int(queries.count), n = as_int(keys.count);
-  blas_->multiply({.b_transposed = true,
-                   .m = m,
-                   .n = n,
-                   .k = heads_.head_width,
-                   .la = as_int(queries.stride),
-                   .lb = as_int(keys.stride),
-                   .lc = n},
-                  scale_, of_head(queries, head), of_head(keys, heads_.key_value_of(head)), T{0}, scores_.data());
-  for (std::int64_t i = 0; i < m; ++i) {
-    const Rows& seen = seen_[static_cast<std::size_t>(i)];
-    T* row = scores_.data() + i * n;
-    std::fill(row, row + seen.first, kHidden);
-    std::fill(row + std::max(seen.first, seen.last), row + n, kHidden);
-  }
+kernels::AttentionTile BlockAttention<T>::tile_of(const AttentionMask& mask, const Tokens<const T>& queries,
+                                                  const Tokens<const T>& keys, const HeadRun& run) const {
+  return {.heads = run.count,
+          .queries = queries.count,
+          .keys = keys.count,
+          .first_query = queries.first,
+          .first_key = keys.first,
+          .all_heads = heads_.heads,
+          .head_width = heads_.head_width,
+          .row_width = heads_.width(),
+          .causal = mask.causal(),
+          .starts = starts_,
+          .documents = std::ssize(mask.starts())};
 }
 
 template <class T>
-void BlockAttention<T>::merge(const Tokens<const T>& queries, const Tokens<const T>& values, int head, T* out, T* lse) {
-  const std::int64_t n = values.count, width = heads_.width();
-  for (std::int64_t i = 0; i < queries.count; ++i) {
-    T* row = scores_.data() + i * n;
-    T& sum = lse[i * heads_.heads + head];
-    T* to = out + i * width + std::int64_t{head} * heads_.head_width;
-    T most = sum;
-    bool is_number = !std::isnan(sum);
-    for (std::int64_t j = 0; j < n; ++j) {
-      most = std::max(most, row[j]);
-      is_number = is_number && !std::isnan(row[j]);
-    }
-    if (!is_number) most = std::numeric_limits<T>::quiet_NaN();
-    if (most == -std::numeric_limits<T>::infinity()) {  // it sees none of these, and has seen none before
-      std::fill_n(row, n, T{0});
-      continue;
-    }
-    const T before = std::exp(sum - most);
-    T total = before;
-    for (std::int64_t j = 0; j < n; ++j) {
-      row[j] = std::exp(row[j] - most);
-      total += row[j];
-    }
-    for (std::int64_t j = 0; j < n; ++j) row[j] /= total;
-    for (int d = 0; d < heads_.head_width; ++d) to[d] *= before / total;
-    sum = most + std::log(total);
-  }
-  blas_->multiply({.m = as_int(queries.count),
-                   .n = heads_.head_width,
-                   .k = as_int(n),
-                   .la = as_int(n),
-                   .lb = as_int(values.stride),
-                   .lc = as_int(width)},
-                  T{1}, scores_.data(), of_head(values, heads_.key_value_of(head)), T{1},
-                  out + std::int64_t{head} * heads_.head_width);
+void BlockAttention<T>::score(const Tokens<const T>& queries, const Tokens<const T>& keys, const HeadRun& run) {
+  const int m = as_int(queries.count), n = as_int(keys.count), w = heads_.head_width;
+  blas_->multiply_all(
+      {.b_transposed = true, .m = m, .n = n, .k = w, .la = as_int(queries.stride), .lb = as_int(keys.stride), .lc = n},
+      {run.count, w, key_value_distance(run), std::int64_t{m} * n}, scale_, queries.data + std::int64_t{run.first} * w,
+      keys.data + first_key_value(run), T{0}, scores_.data());
 }
 
 template <class T>
 void BlockAttention<T>::forward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                                 const Tokens<const T>& values, T* out, T* lse) {
+  starts_ = mask_starts_.of(device_, mask.starts());
+  const int w = heads_.head_width, width = as_int(heads_.width());
   for_each_tile(mask, queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
     const Tokens<const T> some = queries.part(q, rows), seen = keys.part(k, columns);
-    for (int head = 0; head < heads_.heads; ++head) {
-      score(some, seen, head);
-      merge(some, values.part(k, columns), head, out + q * heads_.width(), lse + q * heads_.heads);
-    }
-    pairs_ += rows * columns;
+    const int m = as_int(rows), n = as_int(columns);
+    for_each_run([&](const HeadRun& run) {
+      T* const to = out + q * width + std::int64_t{run.first} * w;
+      score(some, seen, run);
+      math_->attention_merge(tile_of(mask, some, seen, run), scores_.data(), to, lse + q * heads_.heads + run.first);
+      blas_->multiply_all({.m = m, .n = w, .k = n, .la = n, .lb = as_int(values.stride), .lc = width},
+                          {run.count, std::int64_t{m} * n, key_value_distance(run), w}, T{1}, scores_.data(),
+                          values.data + k * values.stride + first_key_value(run), T{1}, to);
+    });
   });
 }
 
+/// Heads that share keys add to the same rows, so they are multiplied one after the other.
 template <class T>
-void BlockAttention<T>::weigh(std::int64_t rows, std::int64_t columns, const T* lse) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const T all = lse[i * heads_.heads];
-    T* row = scores_.data() + i * columns;
-    const bool sees = all != -std::numeric_limits<T>::infinity();
-    for (std::int64_t j = 0; j < columns; ++j) row[j] = sees ? std::exp(row[j] - all) : T{0};
-  }
-}
-
-template <class T>
-void BlockAttention<T>::slope(std::int64_t rows, std::int64_t columns, const T* along) {
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const T mean = along[i * heads_.heads];
-    for (std::int64_t j = i * columns; j < (i + 1) * columns; ++j) {
-      T& slope = slopes_[static_cast<std::size_t>(j)];
-      const T weight = scores_[static_cast<std::size_t>(j)];
-      slope = weight == T{0} ? T{0} : weight * (slope - mean);  // what the mask hides has none
-    }
-  }
+void BlockAttention<T>::add_to_keys(T alpha, const T* of_tile, const Tokens<const T>& rows, const Tokens<T>& to,
+                                    const HeadRun& run) {
+  const int m = as_int(rows.count), n = as_int(to.count), w = heads_.head_width;
+  const std::int64_t elements = rows.count * to.count;
+  const Product product{
+      .a_transposed = true, .m = n, .n = w, .k = m, .la = n, .lb = as_int(rows.stride), .lc = as_int(to.stride)};
+  if (!run.shares)
+    return blas_->multiply_all(product, {run.count, elements, w, w}, alpha, of_tile, rows.data, T{1}, to.data);
+  for (std::int64_t h = 0; h < run.count; ++h)
+    blas_->multiply(product, alpha, of_tile + h * elements, rows.data + h * w, T{1}, to.data);
 }
 
 template <class T>
 void BlockAttention<T>::backward(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                                  const Tokens<const T>& values, const T* dout, const T* lse, const T* along,
                                  const Tokens<T>& dqueries, const Tokens<T>& dkeys, const Tokens<T>& dvalues) {
+  starts_ = mask_starts_.of(device_, mask.starts());
   const int w = heads_.head_width, width = as_int(heads_.width());
-  const int lq = as_int(queries.stride), lk = as_int(keys.stride), lv = as_int(values.stride);
   for_each_tile(mask, queries, keys, [&](std::int64_t q, std::int64_t rows, std::int64_t k, std::int64_t columns) {
-    const Tokens<const T> some = queries.part(q, rows), seen = keys.part(k, columns);
     const int m = as_int(rows), n = as_int(columns);
-    for (int head = 0; head < heads_.heads; ++head) {
-      const T* of_out = dout + q * width + std::int64_t{head} * w;
-      const std::int64_t shared = std::int64_t{heads_.key_value_of(head)} * w, number = q * heads_.heads + head;
-      score(some, seen, head);
-      weigh(rows, columns, lse + number);
-      blas_->multiply(
-          {.a_transposed = true, .m = n, .n = w, .k = m, .la = n, .lb = width, .lc = as_int(dvalues.stride)}, T{1},
-          scores_.data(), of_out, T{1}, dvalues.data + k * dvalues.stride + shared);
-      blas_->multiply({.b_transposed = true, .m = m, .n = n, .k = w, .la = width, .lb = lv, .lc = n}, T{1}, of_out,
-                      values.data + k * values.stride + shared, T{0}, slopes_.data());
-      slope(rows, columns, along + number);
-      blas_->multiply({.m = m, .n = w, .k = n, .la = n, .lb = lk, .lc = as_int(dqueries.stride)}, scale_,
-                      slopes_.data(), seen.data + shared, T{1},
-                      dqueries.data + q * dqueries.stride + std::int64_t{head} * w);
-      blas_->multiply({.a_transposed = true, .m = n, .n = w, .k = m, .la = n, .lb = lq, .lc = as_int(dkeys.stride)},
-                      scale_, slopes_.data(), of_head(some, head), T{1}, dkeys.data + k * dkeys.stride + shared);
-    }
-    pairs_ += rows * columns;
+    for_each_run([&](const HeadRun& run) {
+      const std::int64_t first = std::int64_t{run.first} * w, shared = first_key_value(run);
+      const std::int64_t number = q * heads_.heads + run.first, elements = rows * columns,
+                         apart = key_value_distance(run);
+      const auto of_heads = [&](const auto& tokens, std::int64_t at, std::int64_t count, std::int64_t element) {
+        auto part = tokens.part(at, count);
+        part.data += element;
+        return part;
+      };
+      const Tokens<const T> some = of_heads(queries, q, rows, first), seen = of_heads(keys, k, columns, shared);
+      const Tokens<const T> of_out{dout + q * width + first, rows, width, queries.first + q};
+      const kernels::AttentionTile tile = tile_of(mask, some, seen, run);
+      score(queries.part(q, rows), keys.part(k, columns), run);
+      math_->attention_weights(tile, scores_.data(), lse + number);
+      add_to_keys(T{1}, scores_.data(), of_out, of_heads(dvalues, k, columns, shared), run);
+      blas_->multiply_all(
+          {.b_transposed = true, .m = m, .n = n, .k = w, .la = width, .lb = as_int(values.stride), .lc = n},
+          {run.count, w, apart, elements}, T{1}, of_out.data, values.data + k * values.stride + shared, T{0},
+          slopes_.data());
+      math_->attention_slopes(tile, scores_.data(), slopes_.data(), along + number);
+      blas_->multiply_all({.m = m, .n = w, .k = n, .la = n, .lb = as_int(keys.stride), .lc = as_int(dqueries.stride)},
+                          {run.count, elements, apart, w}, scale_, slopes_.data(), seen.data, T{1},
+                          dqueries.data + q * dqueries.stride + first);
+      add_to_keys(scale_, slopes_.data(), some, of_heads(dkeys, k, columns, shared), run);
+    });
   });
 }
 

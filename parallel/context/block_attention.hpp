@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <memory>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 
 namespace sinew::parallel {
@@ -63,27 +65,41 @@ class SINEW_API BlockAttention {
   const AttentionHeads& heads() const noexcept { return heads_; }
 
  private:
-  static constexpr std::int64_t kTile = 64;
+  /// The queries and the keys of a tile. A tile of the host stays in the cache. Products on a device are large.
+  static constexpr std::int64_t kHostTile = 64, kDeviceTile = 512;
 
   /// f(query offset, queries, key offset, keys) of each tile that has something to see.
   template <class F>
   void for_each_tile(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
                      const F& f);
-  /// Scaled products of a tile, -infinity where the mask hides.
-  void score(const Tokens<const T>& queries, const Tokens<const T>& keys, int head);
-  void merge(const Tokens<const T>& queries, const Tokens<const T>& values, int head, T* out, T* lse);
-  /// Scores become weights; slopes_, products of dout and values, become those of the scores.
-  void weigh(std::int64_t rows, std::int64_t columns, const T* lse);
-  void slope(std::int64_t rows, std::int64_t columns, const T* along);
-  const T* of_head(const Tokens<const T>& tokens, int head) const noexcept {
-    return tokens.data + head * heads_.head_width;
+  /// Heads whose products are made at once. They have one key-value head in common, or one each.
+  struct HeadRun {
+    int first = 0, count = 1;
+    bool shares = false;
+  };
+  template <class F>
+  void for_each_run(const F& f) const;
+  kernels::AttentionTile tile_of(const AttentionMask& mask, const Tokens<const T>& queries, const Tokens<const T>& keys,
+                                 const HeadRun& run) const;
+  /// Scaled products of a tile.
+  void score(const Tokens<const T>& queries, const Tokens<const T>& keys, const HeadRun& run);
+  /// Adds the product of a tile's array, transposed, and rows of queries to rows of keys. Both begin with the first
+  /// head of the run.
+  void add_to_keys(T alpha, const T* of_tile, const Tokens<const T>& rows, const Tokens<T>& to, const HeadRun& run);
+  std::int64_t key_value_distance(const HeadRun& run) const noexcept { return run.shares ? 0 : heads_.head_width; }
+  std::int64_t first_key_value(const HeadRun& run) const noexcept {
+    return std::int64_t{heads_.key_value_of(run.first)} * heads_.head_width;
   }
 
   Blas* blas_;
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
   AttentionHeads heads_;
   T scale_;
-  std::vector<T> scores_, slopes_;  // of a tile
-  std::vector<Rows> seen_;          // by its queries, from its first key on
+  std::int64_t tile_;
+  PlacedArray<T> scores_, slopes_;  // of a tile
+  PlacedCopy<std::int64_t> mask_starts_;
+  const std::int64_t* starts_ = nullptr;  // of the present mask
   std::int64_t pairs_ = 0;
 };
 

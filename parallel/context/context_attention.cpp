@@ -76,12 +76,16 @@ ContextAttention<T>::ContextAttention(CallGroup sharing, CallGroup ring, Blas& b
   } else {
     ring_.emplace(ring, blas, mine_, shape.cut.joined(shape.sharing), shape.sequences);
   }
+  if (blas.device().exists() && shape.invariant)
+    throw Error(Code::InvalidArgument,
+                "context attention: layout-invariant sums on a device; expected sums in the fastest way, or memory of "
+                "the host");
   const int rank = GroupPlace(ring).rank * shape.sharing + GroupPlace(sharing).rank;
   plan_ = plan_of(shape, rank);
   if (shape.sharing == 1) return;
-  queries_.emplace(sharing, exchange_of(shape, rank, true));
-  key_values_.emplace(sharing, exchange_of(shape, rank, false));
-  back_.resize(as_size(2 * (plan_.queries + plan_.key_values)));
+  queries_.emplace(sharing, exchange_of(shape, rank, true), blas.device());
+  key_values_.emplace(sharing, exchange_of(shape, rank, false), blas.device());
+  back_ = PlacedArray<T>(blas.device(), as_size(2 * (plan_.queries + plan_.key_values)));
 }
 
 template <class T>

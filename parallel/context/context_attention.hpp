@@ -89,7 +89,7 @@ class SINEW_API ContextAttention {
   std::optional<InvariantAttention<T>> invariant_;       // of shapes that ask for it
   std::optional<HeadExchange<T>> queries_, key_values_;  // none where no heads are shared
   Plan plan_;
-  std::vector<T> back_;  // gradients by heads: queries, keys, values, out
+  PlacedArray<T> back_;  // gradients by heads: queries, keys, values, out
 };
 
 extern template class ContextAttention<float>;

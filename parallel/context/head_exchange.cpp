@@ -33,8 +33,12 @@ std::int64_t packed_by_tokens(const HeadExchangeShape& shape, std::size_t member
 }  // namespace
 
 template <class T>
-HeadExchange<T>::HeadExchange(CallGroup group, HeadExchangeShape shape)
-    : group_(group), shape_(std::move(shape)), me_(static_cast<std::size_t>(GroupPlace(group).rank)) {
+HeadExchange<T>::HeadExchange(CallGroup group, HeadExchangeShape shape, const ComputeDevice& device)
+    : group_(group),
+      shape_(std::move(shape)),
+      me_(static_cast<std::size_t>(GroupPlace(group).rank)),
+      device_(device),
+      math_(layer_math<T>(device)) {
   const auto ranks = static_cast<std::size_t>(GroupPlace(group).ranks);
   if (shape_.pieces.size() != ranks || shape_.heads.size() != ranks)
     throw Error(Code::InvalidArgument,
@@ -74,8 +78,8 @@ HeadExchange<T>::HeadExchange(CallGroup group, HeadExchangeShape shape)
     by_heads_counts_.push_back(static_cast<std::uint64_t>(own_tokens(me_) * shape_.heads[m].count() * w));
     by_tokens_counts_.push_back(static_cast<std::uint64_t>(own_tokens(m) * shape_.heads[me_].count() * w));
   }
-  tokens_side_.resize(static_cast<std::size_t>(packed_by_tokens(shape_, me_)));
-  heads_side_.resize(static_cast<std::size_t>(elements_by_heads()));
+  tokens_side_ = PlacedArray<T>(device_, static_cast<std::size_t>(packed_by_tokens(shape_, me_)));
+  heads_side_ = PlacedArray<T>(device_, static_cast<std::size_t>(elements_by_heads()));
 }
 
 template <class T>
@@ -95,27 +99,24 @@ std::int64_t HeadExchange<T>::own_tokens(std::size_t member) const noexcept {
 
 template <class T>
 template <class F>
-void HeadExchange<T>::for_each_token(std::size_t member, const F& f) const {
-  std::int64_t number = 0;
+void HeadExchange<T>::for_each_run(std::size_t member, const F& f) const {
+  std::int64_t number = 0;  // a member's pieces ascend, and so do its runs
   for (std::int64_t s = 0; s < shape_.sequences; ++s) {
     for (const Run& run : runs_[member]) {
-      // A member's pieces ascend, and so do its runs: number counts its own tokens.
-      for (std::int64_t t = 0; t < run.count; ++t)
-        f(number++, s * own_tokens(member) + run.own + t, s * all_tokens_ + run.all + t);
+      f(Run{s * own_tokens(member) + run.own, s * all_tokens_ + run.all, run.count}, number);
+      number += run.count;
     }
   }
 }
 
 template <class T>
-void HeadExchange<T>::send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming) {
-  if (shape_.heads.size() == 1) {
-    std::ranges::copy(from, to.begin());
-    return;
-  }
+void HeadExchange<T>::send(const PlacedArray<T>& from, const Counts& counts, const PlacedArray<T>& to,
+                           const Counts& coming) {
+  if (shape_.heads.size() == 1) return math_->copy(from.data(), to.data(), static_cast<std::int64_t>(from.size()));
   sent_ += (from.size() - counts[me_]) * sizeof(T);
   group_
-      ->all_to_all_v(elements_of(from.data(), std::ssize(from)), elements_of(to.data(), std::ssize(to)),
-                     dtype_of_layer<T>(), {counts}, {coming}, group_.options("heads of attention"))
+      ->all_to_all_v(ConstBuffer(from.buffer()), to.buffer(), dtype_of_layer<T>(), {counts}, {coming},
+                     in_order(device_, group_.options("heads of attention")))
       .get();
 }
 
@@ -125,16 +126,17 @@ void HeadExchange<T>::to_heads(const T* by_tokens, std::int64_t stride, T* by_he
   T* to = tokens_side_.data();
   for (const Rows& heads : shape_.heads) {
     const std::int64_t width = heads.count() * w;
-    for_each_token(me_, [&](std::int64_t number, std::int64_t own, std::int64_t) {
-      std::copy_n(by_tokens + own * stride + heads.first * w, width, to + number * width);
+    for_each_run(me_, [&](const Run& run, std::int64_t number) {
+      math_->copy_rows(by_tokens + run.own * stride + heads.first * w, stride, to + number * width, width, run.count,
+                       width);
     });
     to += shape_.sequences * own_tokens(me_) * width;
   }
   send(tokens_side_, by_heads_counts_, heads_side_, by_tokens_counts_);
   const T* from = heads_side_.data();
   for (std::size_t m = 0; m < runs_.size(); ++m) {
-    for_each_token(m, [&](std::int64_t number, std::int64_t, std::int64_t all) {
-      std::copy_n(from + number * mine, mine, by_heads + all * mine);
+    for_each_run(m, [&](const Run& run, std::int64_t number) {
+      math_->copy(from + number * mine, by_heads + run.all * mine, run.count * mine);
     });
     from += by_tokens_counts_[m];
   }
@@ -145,21 +147,19 @@ void HeadExchange<T>::to_tokens(const T* by_heads, T* by_tokens, std::int64_t st
   const std::int64_t w = shape_.head_width, mine = shape_.heads[me_].count() * w;
   T* to = heads_side_.data();
   for (std::size_t m = 0; m < runs_.size(); ++m) {
-    for_each_token(m, [&](std::int64_t number, std::int64_t, std::int64_t all) {
-      std::copy_n(by_heads + all * mine, mine, to + number * mine);
+    for_each_run(m, [&](const Run& run, std::int64_t number) {
+      math_->copy(by_heads + run.all * mine, to + number * mine, run.count * mine);
     });
     to += by_tokens_counts_[m];
   }
   send(heads_side_, by_tokens_counts_, tokens_side_, by_heads_counts_);
-  for_each_token(me_, [&](std::int64_t, std::int64_t own, std::int64_t) {
-    std::fill_n(by_tokens + own * stride, shape_.all_heads * w, T{0});
-  });
+  math_->zero_rows(by_tokens, stride, shape_.sequences * own_tokens(me_), shape_.all_heads * w);
   const T* from = tokens_side_.data();
   for (const Rows& heads : shape_.heads) {
     const std::int64_t width = heads.count() * w;
-    for_each_token(me_, [&](std::int64_t number, std::int64_t own, std::int64_t) {
-      T* sum = by_tokens + own * stride + heads.first * w;
-      for (std::int64_t i = 0; i < width; ++i) sum[i] += from[number * width + i];
+    for_each_run(me_, [&](const Run& run, std::int64_t number) {
+      math_->add_rows(from + number * width, width, by_tokens + run.own * stride + heads.first * w, stride, run.count,
+                      width);
     });
     from += shape_.sequences * own_tokens(me_) * width;
   }

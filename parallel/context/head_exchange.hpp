@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/counts.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -32,7 +35,7 @@ struct HeadExchangeShape {
 template <class T>
 class SINEW_API HeadExchange {
  public:
-  HeadExchange(CallGroup group, HeadExchangeShape shape);
+  HeadExchange(CallGroup group, HeadExchangeShape shape, const ComputeDevice& device = {});
 
   void to_heads(const T* by_tokens, std::int64_t stride, T* by_heads);
   /// The transpose of to_heads(). If several members have a head, their values are summed.
@@ -53,10 +56,10 @@ class SINEW_API HeadExchange {
   };
 
   std::int64_t own_tokens(std::size_t member) const noexcept;
-  /// f(elements in a message, token among a member's own, token among all) of each token, sequence by sequence.
+  /// Calls f(Run of the tokens of all sequences, number of its first token among the member's) for each run.
   template <class F>
-  void for_each_token(std::size_t member, const F& f) const;
-  void send(const std::vector<T>& from, const Counts& counts, std::vector<T>& to, const Counts& coming);
+  void for_each_run(std::size_t member, const F& f) const;
+  void send(const PlacedArray<T>& from, const Counts& counts, const PlacedArray<T>& to, const Counts& coming);
 
   CallGroup group_;
   HeadExchangeShape shape_;
@@ -64,7 +67,9 @@ class SINEW_API HeadExchange {
   std::vector<std::vector<Run>> runs_;         // by member
   std::int64_t all_tokens_ = 0;                // of a sequence
   Counts by_heads_counts_, by_tokens_counts_;  // elements for each member: with its heads, with its tokens
-  std::vector<T> tokens_side_, heads_side_;    // packed data of each side
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
+  PlacedArray<T> tokens_side_, heads_side_;  // packed data of each side
   std::size_t sent_ = 0;
 };
 

@@ -7,8 +7,8 @@
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/context/block_attention.hpp>
 #include <sinew/parallel/context/projections.hpp>

@@ -12,14 +12,6 @@
 #include <sinew/parallel/context/ring_attention.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-template <class T>
-void zero_rows(T* of, std::int64_t stride, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t r = 0; r < rows; ++r) std::fill_n(of + r * stride, width, T{0});
-}
-
-}  // namespace
 
 template <class T>
 RingAttention<T>::RingAttention(CallGroup group, Blas& blas, const AttentionHeads& heads, SequenceCut cut,
@@ -29,6 +21,8 @@ RingAttention<T>::RingAttention(CallGroup group, Blas& blas, const AttentionHead
       sequences_(sequences),
       rank_(GroupPlace(group).rank),
       ranks_(GroupPlace(group).ranks),
+      device_(blas.device()),
+      math_(layer_math<T>(device_)),
       block_(blas, heads) {
   if (cut_.ranks() != ranks_)
     throw Error(Code::InvalidArgument,
@@ -36,9 +30,9 @@ RingAttention<T>::RingAttention(CallGroup group, Blas& blas, const AttentionHead
                             cut_.ranks(), ranks_));
   if (sequences < 1)
     throw Error(Code::InvalidArgument, fmt::format("ring attention: {} sequences, expected 1 or more", sequences));
-  along_.resize(static_cast<std::size_t>(tokens() * heads.heads));
+  along_ = PlacedArray<T>(device_, static_cast<std::size_t>(tokens() * heads.heads));
   const std::size_t travels = (room_for(heads, cut_, rank_, sequences) - along_.size()) / 4;
-  for (std::vector<T>* of : {&now_, &next_, &gradients_, &next_gradients_}) of->resize(travels);
+  for (PlacedArray<T>* of : {&now_, &next_, &gradients_, &next_gradients_}) *of = PlacedArray<T>(device_, travels);
 }
 
 template <class T>
@@ -58,11 +52,18 @@ void RingAttention<T>::require(std::span<const AttentionMask> masks) const {
 }
 
 template <class T>
+void RingAttention<T>::require_sinks(const T* sinks) const {
+  if (sinks == nullptr || !device_.exists()) return;
+  throw Error(Code::InvalidArgument,
+              "ring attention: sinks on a device; expected attention without sinks, or memory of the host");
+}
+
+template <class T>
 void RingAttention<T>::pack(const Projections<const T>& in) {
   if (ranks_ == 1) return;
   const std::int64_t shared = block_.heads().key_value_width();
-  copy_rows(in.keys, in.key_value_stride, now_.data(), shared, tokens(), shared);
-  copy_rows(in.values, in.key_value_stride, now_.data() + half(rank_), shared, tokens(), shared);
+  math_->copy_rows(in.keys, in.key_value_stride, now_.data(), shared, tokens(), shared);
+  math_->copy_rows(in.values, in.key_value_stride, now_.data() + half(rank_), shared, tokens(), shared);
 }
 
 template <class T>
@@ -73,12 +74,12 @@ Projections<U> RingAttention<T>::travelling(U* all, int owner, const Projections
 }
 
 template <class T>
-Work RingAttention<T>::pass_on(int step, std::vector<T>& from, std::vector<T>& to) {
+Work RingAttention<T>::pass_on(int step, const PlacedArray<T>& from, const PlacedArray<T>& to) {
   const int up = (rank_ + 1) % ranks_, down = (rank_ + ranks_ - 1) % ranks_;
-  const ConstBuffer out = elements_of<T>(static_cast<const T*>(from.data()), 2 * half(owner(step)));
+  const ConstBuffer out(placed(device_, from.data(), 2 * half(owner(step))));
   sent_ += out.bytes;
-  return group_->sendrecv(out, up, elements_of(to.data(), 2 * half(owner(step + 1))), down, 0, 0,
-                          group_.options("ring attention"));
+  return group_->sendrecv(out, up, placed(device_, to.data(), 2 * half(owner(step + 1))), down, 0, 0,
+                          in_order(device_, group_.options("ring attention")));
 }
 
 template <class T>
@@ -113,8 +114,9 @@ void RingAttention<T>::forward(std::span<const AttentionMask> masks, const Proje
   require(masks);
   const std::int64_t width = block_.heads().width();
   const int heads = block_.heads().heads;
-  std::fill_n(out, tokens() * width, T{0});
-  std::fill_n(lse, tokens() * heads, -std::numeric_limits<T>::infinity());
+  require_sinks(sinks);
+  math_->fill(out, T{0}, tokens() * width);
+  math_->fill(lse, -std::numeric_limits<T>::infinity(), tokens() * heads);
   pack(in);
   for (int step = 0; step < ranks_; ++step) {
     AwaitedWork coming;
@@ -145,17 +147,12 @@ void RingAttention<T>::sink_gradients(const T* sinks, const T* lse, T* dsinks) c
   const int heads = block_.heads().heads;
   std::fill_n(dsinks, heads, T{0});
   for (std::int64_t i = 0; i < tokens() * heads; ++i)
-    dsinks[i % heads] -= std::exp(sinks[i % heads] - lse[i]) * along_[static_cast<std::size_t>(i)];
+    dsinks[i % heads] -= std::exp(sinks[i % heads] - lse[i]) * along_.data()[i];
 }
 
 template <class T>
 void RingAttention<T>::sum_along(const T* out, const T* dout) {
-  const std::int64_t count = tokens() * block_.heads().heads, width = block_.heads().head_width;
-  for (std::int64_t i = 0; i < count; ++i) {
-    T sum{0};
-    for (std::int64_t d = i * width; d < (i + 1) * width; ++d) sum += dout[d] * out[d];
-    along_[static_cast<std::size_t>(i)] = sum;
-  }
+  math_->dot_rows(dout, out, static_cast<std::int64_t>(along_.size()), block_.heads().head_width, along_.data());
 }
 
 template <class T>
@@ -166,13 +163,13 @@ void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Proj
   const int heads = block_.heads().heads;
   sum_along(out, dout);
   if (sinks != nullptr) sink_gradients(sinks, lse, dsinks);
-  zero_rows(to.queries, to.query_stride, tokens(), width);
+  math_->zero_rows(to.queries, to.query_stride, tokens(), width);
   if (ranks_ == 1) {
-    zero_rows(to.keys, to.key_value_stride, tokens(), shared);
-    zero_rows(to.values, to.key_value_stride, tokens(), shared);
+    math_->zero_rows(to.keys, to.key_value_stride, tokens(), shared);
+    math_->zero_rows(to.values, to.key_value_stride, tokens(), shared);
   }
   pack(in);
-  std::ranges::fill(gradients_, T{0});
+  math_->fill(gradients_.data(), T{0}, static_cast<std::int64_t>(gradients_.size()));
   AwaitedWork gradients_coming;
   for (int step = 0; step < ranks_; ++step) {
     AwaitedWork coming;
@@ -198,8 +195,8 @@ void RingAttention<T>::backward(std::span<const AttentionMask> masks, const Proj
   }
   gradients_coming.get();
   if (ranks_ == 1) return;
-  copy_rows<T>(next_gradients_.data(), shared, to.keys, to.key_value_stride, tokens(), shared);
-  copy_rows<T>(next_gradients_.data() + half(rank_), shared, to.values, to.key_value_stride, tokens(), shared);
+  math_->copy_rows(next_gradients_.data(), shared, to.keys, to.key_value_stride, tokens(), shared);
+  math_->copy_rows(next_gradients_.data() + half(rank_), shared, to.values, to.key_value_stride, tokens(), shared);
 }
 
 template class RingAttention<float>;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ namespace sinew::parallel {
 /// Thread:   the World's.
 /// Lifetime: ends before communicator and blas.
 /// Errors:   InvalidArgument for a cut of another number of ranks, and unless there is one mask, or one for each
-///           sequence. Otherwise as sendrecv.
+///           sequence. InvalidArgument for sinks on a device. Otherwise as sendrecv.
 /// Cost:     room for the keys and values of two ranks and for their gradients. A group of one rank needs no such room.
 ///           A rank sends P - 1 times the keys and values of one rank, and backward P - 1 times these and P times their
 ///           gradients. Work: SequenceCut::pairs, in tiles.
@@ -65,6 +66,7 @@ class SINEW_API RingAttention {
   /// The rank whose keys and values are here at a step.
   int owner(int step) const noexcept { return (rank_ - step % ranks_ + ranks_) % ranks_; }
   void require(std::span<const AttentionMask> masks) const;
+  void require_sinks(const T* sinks) const;
   void pack(const Projections<const T>& in);
   /// Keys and values, or gradients, of a rank in what goes round; in a group of one in `own`, where they are.
   template <class U>
@@ -73,7 +75,7 @@ class SINEW_API RingAttention {
   void take_in(const T* sinks, T* out, T* lse) const;
   void sink_gradients(const T* sinks, const T* lse, T* dsinks) const;
   /// Sends `from`, of `owner(step)`, on and takes that of owner(step + 1) into `to`.
-  Work pass_on(int step, std::vector<T>& from, std::vector<T>& to);
+  Work pass_on(int step, const PlacedArray<T>& from, const PlacedArray<T>& to);
   /// f(Meeting) of each piece of this rank and each of the owner.
   template <class F>
   void for_each_meeting(std::span<const AttentionMask> masks, const Projections<const T>& in, int owner, const F& f);
@@ -82,10 +84,12 @@ class SINEW_API RingAttention {
   SequenceCut cut_;
   std::int64_t sequences_;
   int rank_, ranks_;
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
   BlockAttention<T> block_;
-  std::vector<T> now_, next_;                  // keys, then values; in a group of one empty
-  std::vector<T> gradients_, next_gradients_;  // of these
-  std::vector<T> along_;                       // BlockAttention::backward
+  PlacedArray<T> now_, next_;                  // keys, then values; in a group of one empty
+  PlacedArray<T> gradients_, next_gradients_;  // of these
+  PlacedArray<T> along_;                       // BlockAttention::backward
   std::size_t sent_ = 0;
 };
 

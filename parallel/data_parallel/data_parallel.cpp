@@ -474,7 +474,7 @@ Communicator& DataParallel::along(Mesh& mesh, std::string_view axes) {
   Communicator* const own = &mesh == state_->mesh ? state_->memory.group_along(axes) : nullptr;
   return own == nullptr ? mesh.along(axes) : *own;
 }
-
+const ComputeDevice& DataParallel::device() const noexcept { return state_->options.device; }
 const std::vector<DataParameter>& DataParallel::parameters() const noexcept { return state_->parameters; }
 Mesh& DataParallel::mesh() const noexcept { return *state_->mesh; }
 void DataParallel::require_type(std::int32_t parameter, DType asked, bool is_gradient) const {

@@ -182,6 +182,8 @@ class SINEW_API DataParallel {
   void finish_forward();
 
   /// The parameters as complete_parameters() makes them.
+  /// DataParallelOptions::device.
+  const ComputeDevice& device() const noexcept;
   const std::vector<DataParameter>& parameters() const noexcept;
   Mesh& mesh() const noexcept;
   /// The order of the calls of a step, for other objects that have a call in it.

@@ -6,11 +6,11 @@
 #include <fmt/format.h>
 
 #include <sinew/parallel/common/user_code.hpp>
+#include <sinew/parallel/compute/vector_kernels.hpp>
 #include <sinew/parallel/distributed_tensor/elementwise.hpp>
 #include <sinew/parallel/distributed_tensor/label_space.hpp>
 #include <sinew/parallel/distributed_tensor/operation_labels.hpp>
 #include <sinew/parallel/distributed_tensor/run_operation.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <sinew/parallel/compute/vector_kernels.hpp>
 #include <sinew/parallel/distributed_tensor/layer_norm.hpp>
 #include <sinew/parallel/distributed_tensor/operation_labels.hpp>
 #include <sinew/parallel/distributed_tensor/run_operation.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/distributed_tensor/distributed_tensor.hpp>
 #include <sinew/parallel/distributed_tensor/operation.hpp>
 

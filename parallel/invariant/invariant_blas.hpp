@@ -3,7 +3,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 
 namespace sinew::parallel {
 

@@ -57,6 +57,7 @@ DataStrategy data_strategy(int ranks, const JobConfig& config, const EngineFacts
   if (engine.experts > 0 && config.layout.tp > 1) groups.push_back("tp-" + context);  // who share sequences
 
   DataParallelOptions options = options_of(config);
+  options.device = engine.device;
   if (stages(config) == 1) options.step.outer_unit = engine.outer_unit;
   if (config.reshard == Reshard::AfterForward) options.step.reshard_axes = near;
   if (config.int4_gradients) options.step.scatter_axes = near;

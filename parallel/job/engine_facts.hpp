@@ -39,6 +39,8 @@ struct EngineFacts {
   int most_pp = 1;                      ///< stages that it can be cut into: blocks
   std::int64_t most_cp = 1;             ///< parts that a sample can be cut into: positions of a sequence
   bool sequence_parallel = false;       ///< it can cut rows between layers
+  /// The device on which the engine computes (DataParallelOptions::device). {}: the host.
+  ComputeDevice device{};
   /// The parameters of a rank at that place, with the number of elements that the rank has.
   std::function<std::vector<DataParameter>(const JobConfig&, const RankPlace&)> parameters{};
   /// The most bytes of activations and scratch in a pass over so many samples. Empty: unknown, counts as 0.

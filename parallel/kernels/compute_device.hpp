@@ -1,7 +1,8 @@
 #pragma once
 
 // Kernels for devices, each written once. The image for CUDA is compiled from them, and so are the kernels of the fake
-// devices that tests use. The room includes nothing else of `parallel` but the constants of update rules.
+// devices that tests use. The room includes nothing else of `parallel` but random numbers and the constants of update
+// rules.
 
 #include <sinew/core/call/call_options.hpp>
 #include <sinew/core/transport/device.hpp>

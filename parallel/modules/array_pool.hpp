@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <sinew/parallel/compute/placed_array.hpp>
+
 namespace sinew::parallel {
 
 /// An array that goes back to its pool at the end of its life. Move-only.
@@ -21,12 +23,19 @@ class PooledArray;
 /// such rows are shared among themselves only. A request gets the shortest idle array that is long enough. If all idle
 /// arrays are too short, the longest of them is freed, and a new one is made. So there are never more such arrays than
 /// were in use at once.
+/// Arrays are in the memory in which the engine computes. On a device an array may be taken again while the stream
+/// still works on it, because later work follows on the same stream.
 /// Shape:    elements are not set to zero.
 /// Thread:   one at a time.
-/// Lifetime: arrays may outlive the pool object; its memory lives as long as the last of them.
+/// Lifetime: arrays may outlive the pool object; its memory lives as long as the last of them. The device outlives
+///           them.
+/// Errors:   take() throws what the allocation throws.
 template <class T>
 class ArrayPool {
  public:
+  explicit ArrayPool(const ComputeDevice& device = {}) { state_->device = device; }
+
+  const ComputeDevice& device() const noexcept { return state_->device; }
   /// varying: 0, or the elements of a row if the number of rows varies.
   PooledArray<T> take(std::int64_t elements, std::int64_t varying = 0);
   /// Bytes of all arrays of the pool, whether they are in use or not.
@@ -35,18 +44,19 @@ class ArrayPool {
  private:
   friend class PooledArray<T>;
   struct OneLength {
-    std::vector<std::unique_ptr<T[]>> idle{};
+    std::vector<PlacedMemory<T>> idle{};
     std::size_t made = 0;
   };
   struct Idle {
     std::size_t length = 0;
-    std::unique_ptr<T[]> data{};
+    PlacedMemory<T> data{};
   };
   struct OneWidth {
     std::vector<Idle> idle{};
     std::size_t made = 0;  // and not given way
   };
   struct State {
+    ComputeDevice device{};
     std::map<std::size_t, OneLength> lengths{};
     std::map<std::int64_t, OneWidth> varying{};  // by the elements of a row
     std::size_t held = 0;                        // bytes
@@ -92,7 +102,7 @@ class PooledArray {
   }
 
   std::shared_ptr<typename ArrayPool<T>::State> pool_{};
-  std::unique_ptr<T[]> data_{};
+  PlacedMemory<T> data_{};
   std::size_t size_ = 0, room_ = 0;  // room_: elements of the array itself
   std::int64_t varying_ = 0;
 };
@@ -119,7 +129,7 @@ PooledArray<T> ArrayPool<T>::take(std::int64_t elements, std::int64_t varying) {
   auto& of_length = lengths[array.size_];
   of_length.idle.reserve(of_length.made + 1);  // giving back must not fail
   array.room_ = array.size_;
-  array.data_ = std::make_unique_for_overwrite<T[]>(array.size_);
+  array.data_ = allocate_placed<T>(state_->device, array.size_);
   ++of_length.made;
   state_->held += array.size_ * sizeof(T);
   return array;
@@ -150,7 +160,7 @@ void ArrayPool<T>::take_varying(OneWidth& of_width, PooledArray<T>& array) {
     --of_width.made;
   }
   idle.reserve(of_width.made + 1);  // giving back must not fail
-  array.data_ = std::make_unique_for_overwrite<T[]>(array.size_);
+  array.data_ = allocate_placed<T>(state_->device, array.size_);
   array.room_ = array.size_;
   ++of_width.made;
   state_->held += array.size_ * sizeof(T);

@@ -7,7 +7,6 @@
 
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/modules/compose.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 
@@ -250,19 +249,19 @@ template <class T>
 void Residual<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) {
   kept.parts.resize(1);
   module_->forward(pass, x, kept.parts[0], out);
-  kernels::add(out, x, static_cast<std::size_t>(this->out_elements()));
+  pass.math().add(x, T{1}, out, this->out_elements());
 }
 
 template <class T>
 void Residual<T>::remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) {
   module_->remake(pass, x, kept.parts[0], out);
-  kernels::add(out, x, static_cast<std::size_t>(this->out_elements()));
+  pass.math().add(x, T{1}, out, this->out_elements());
 }
 
 template <class T>
 void Residual<T>::input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   module_->input_gradient(pass, x, kept.parts[0], dout, dx);
-  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(this->in_elements()));
+  if (dx != nullptr) pass.math().add(dout, T{1}, dx, this->in_elements());
 }
 
 template <class T>
@@ -273,7 +272,7 @@ void Residual<T>::weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, cons
 template <class T>
 void Residual<T>::backward(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) {
   module_->backward(pass, x, kept.parts[0], dout, dx);
-  if (dx != nullptr) kernels::add(dx, dout, static_cast<std::size_t>(this->in_elements()));
+  if (dx != nullptr) pass.math().add(dout, T{1}, dx, this->in_elements());
 }
 
 template <class T>

@@ -37,6 +37,7 @@ class SINEW_API Sequence final : public Module<T> {
   bool can_remake() const override;
   void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
   void drop_cheap_arrays(bool drop) override { drops_ = drop; }
+  bool runs_on_devices() const override { return true; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -86,6 +87,7 @@ class SINEW_API Residual final : public Wrapper<T> {
 
   bool can_remake() const override { return module_->can_remake(); }
   void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
+  bool runs_on_devices() const override { return true; }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
@@ -111,6 +113,7 @@ class SINEW_API Recomputed final : public Wrapper<T> {
   ArrayCounts backward_arrays() const override { return most_of(made_again(), module_->backward_arrays()); }
   ArrayCounts first_half_arrays() const override { return most_of(made_again(), module_->first_half_arrays()); }
   bool needs_input() const override { return true; }
+  bool runs_on_devices() const override { return true; }
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
   void weight_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout) override;
@@ -132,6 +135,7 @@ class SINEW_API Unit final : public Wrapper<T> {
   Unit(std::string name, ModulePtr<T> module) : Wrapper<T>(std::move(module)), name_(std::move(name)) {}
 
   std::string_view name() const override { return name_; }
+  bool runs_on_devices() const override { return true; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -43,6 +43,7 @@ struct Kept {
 /// A layer, or layers that were put together. One object serves all microbatches: what belongs to one of them is in its
 /// Kept and its Pass. A module of a user's own overrides the five functions, and computes as it likes. Modules that
 /// share a layer between ranks exchange data in all three passes, so all these ranks call them in the same order.
+/// Arrays are in the memory of Pass::device(). A module computes there only if runs_on_devices() says so.
 /// Shape:    x is in_elements() long, out is out_elements() long, on this rank, for one microbatch. dx and dout are
 ///           shaped as x and out. T: float or double.
 /// Thread:   the World's.
@@ -83,6 +84,9 @@ class Module {
   /// Calls f with each module that this one is made of. f may put another one in its place, before any pass.
   virtual void for_each_part(const std::function<void(std::unique_ptr<Module>& part)>& /*f*/) {}
 
+  /// true: the passes enqueue work on the stream of Pass::device() if there is one, and the host touches none of their
+  /// arrays. It does not speak for the parts.
+  virtual bool runs_on_devices() const { return false; }
   /// false: the backward pass does not read x, which may then be null there. So nobody needs to keep x for it.
   virtual bool needs_input() const { return true; }
   /// true: remake() is cheap, so that the output need not be kept for the module behind this one.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -12,6 +13,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/dtype.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/context/attention_mask.hpp>
 #include <sinew/parallel/data_parallel/data_parallel.hpp>
 #include <sinew/parallel/modules/array_pool.hpp>
@@ -55,7 +57,12 @@ class SINEW_API Pass {
   /// counts: calls of ready() are counted there by parameter, unless it is null.
   Pass(DataParallel& data, DataParallel* experts, ArrayPool<T>& pool, bool reports,
        std::map<std::int32_t, std::int64_t>* counts = nullptr)
-      : data_(&data), experts_(experts), pool_(&pool), reports_(reports), counts_(counts) {}
+      : data_(&data),
+        experts_(experts),
+        pool_(&pool),
+        math_(layer_math<T>(pool.device())),
+        reports_(reports),
+        counts_(counts) {}
 
   /// Called where a module enters a unit, forward and backward, if the caller of the pass opens units. Empty: it has
   /// opened all units before the pass.
@@ -70,6 +77,11 @@ class SINEW_API Pass {
   std::chrono::nanoseconds* waited = nullptr;
   /// false: no backward pass follows the forward pass, so that arrays may be freed as soon as they have been read.
   bool keeps = true;
+
+  /// The device in whose memory all arrays are. Work on them is put on its stream. {}: the host.
+  const ComputeDevice& device() const noexcept { return pool_->device(); }
+  /// Arithmetic on these arrays.
+  const LayerMath<T>& math() const noexcept { return *math_; }
 
   /// varying: as ArrayPool::take() has it.
   PooledArray<T> take(std::int64_t elements, std::int64_t varying = 0) { return pool_->take(elements, varying); }
@@ -93,6 +105,12 @@ class SINEW_API Pass {
     if (ParameterList::is_copy(parameter)) return;
     if (counts_ != nullptr) ++(*counts_)[parameter];
     if (reports_) timed([&] { home(parameter).gradient_ready(number_in(parameter)); });
+  }
+
+  /// Called before the host waits for the device's stream, as DataParallel::settle().
+  void settle() {
+    data_->settle();
+    if (experts_ != nullptr) experts_->settle();
   }
 
   // The calls of a unit of data parallelism. dense, experts: whether the unit has parameters of this kind.
@@ -143,6 +161,7 @@ class SINEW_API Pass {
   DataParallel* data_;
   DataParallel* experts_;
   ArrayPool<T>* pool_;
+  std::shared_ptr<const LayerMath<T>> math_;
   bool reports_;
   std::map<std::int32_t, std::int64_t>* counts_;
 };

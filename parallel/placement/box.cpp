@@ -51,24 +51,31 @@ Box intersection(const Box& a, const Box& b) {
   return both;
 }
 
-void copy_box(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box, const Box& part,
-              std::size_t element_bytes) {
+void for_each_rows(const Box& from_box, const Box& to_box, const Box& part, std::size_t element_bytes,
+                   const std::function<void(const BoxRows&)>& f) {
   if (part.elements() == 0) return;
   const auto from_strides = strides(from_box, element_bytes);
   const auto to_strides = strides(to_box, element_bytes);
-  from += offset(from_box, from_strides, part);
-  to += offset(to_box, to_strides, part);
-  // The last dimensions up to the first that is not whole on both sides are one run.
-  std::size_t run = element_bytes;
+  std::ptrdiff_t from = offset(from_box, from_strides, part), to = offset(to_box, to_strides, part);
+  // The last dimensions up to the first that is not whole on both sides are one row.
+  BoxRows rows{.row_bytes = element_bytes};
   std::size_t outer = part.first.size();
   for (bool whole = true; whole && outer > 0;) {
     --outer;
-    run *= static_cast<std::size_t>(part.extent(outer));
+    rows.row_bytes *= static_cast<std::size_t>(part.extent(outer));
     whole = part.extent(outer) == from_box.extent(outer) && part.extent(outer) == to_box.extent(outer);
+  }
+  if (outer > 0) {
+    --outer;
+    rows.rows = static_cast<std::size_t>(part.extent(outer));
+    rows.from_pitch = static_cast<std::size_t>(from_strides[outer]);
+    rows.to_pitch = static_cast<std::size_t>(to_strides[outer]);
   }
   std::vector<std::int64_t> index(outer, 0);
   while (true) {
-    std::memcpy(to, from, run);
+    rows.from = static_cast<std::size_t>(from);
+    rows.to = static_cast<std::size_t>(to);
+    f(rows);
     std::size_t d = outer;
     for (; d > 0; --d) {  // the next index, from the last dimension on
       from += from_strides[d - 1];
@@ -80,6 +87,14 @@ void copy_box(const std::byte* from, const Box& from_box, std::byte* to, const B
     }
     if (d == 0) return;
   }
+}
+
+void copy_box(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box, const Box& part,
+              std::size_t element_bytes) {
+  for_each_rows(from_box, to_box, part, element_bytes, [&](const BoxRows& rows) {
+    for (std::size_t r = 0; r < rows.rows; ++r)
+      std::memcpy(to + rows.to + r * rows.to_pitch, from + rows.from + r * rows.from_pitch, rows.row_bytes);
+  });
 }
 
 }  // namespace sinew::parallel

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {

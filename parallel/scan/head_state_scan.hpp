@@ -5,8 +5,8 @@
 #include <vector>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/scan/head_scan.hpp>
 #include <sinew/parallel/scan/state_chain.hpp>

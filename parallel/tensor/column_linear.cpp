@@ -16,16 +16,18 @@ Pair pair_of(const LinearShape& shape) {
 template <class T>
 ColumnLinear<T>::ColumnLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
+      math_(layer_math<T>(blas.device())),
       shape_(shape),
       axis_(axis),
       place_(group),
       mine_(rows_of(checked_cut(shape.cut, place_.ranks, shape.outputs, shape.name, axis), place_.rank, place_.ranks,
                     shape.outputs)),
       own_rows_(shape.rows),
-      pair_(group, axis, {shape.name + " input", dtype_of_layer<T>(), {shape.rows, shape.inputs}, {}}, pair_of(shape)) {
+      pair_(group, axis, {shape.name + " input", dtype_of_layer<T>(), {shape.rows, shape.inputs}, {}}, pair_of(shape),
+            blas.device()) {
   if (!shape.sequence_parallel) return;
   own_rows_ = rows_of(shape.row_cut, place_.rank, place_.ranks, shape.rows).count();
-  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.inputs);
+  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.inputs, blas.device());
 }
 
 template <class T>
@@ -66,7 +68,7 @@ void ColumnLinear<T>::multiply(const T* x, const T* weight, const T* bias, const
                    .lb = inputs,
                    .lc = n},
                   T{1}, x + rows.first * inputs, weight, T{0}, to);
-  if (bias != nullptr) add_to_rows(bias, rows.count(), outputs.count(), n, to);
+  if (bias != nullptr) math_->add_to_rows(bias, rows.count(), outputs.count(), n, to);
 }
 
 template <class T>
@@ -121,7 +123,7 @@ void ColumnLinear<T>::weight_gradient(const T* x, const T* dout, const Rows& out
 
 template <class T>
 void ColumnLinear<T>::bias_gradient(const T* dout, const Rows& outputs, T beta, T* to) const {
-  sum_rows(dout + outputs.first, shape_.rows, outputs.count(), this->outputs(), beta, to);
+  math_->sum_rows(dout + outputs.first, shape_.rows, outputs.count(), this->outputs(), beta, to);
 }
 
 template class ColumnLinear<float>;

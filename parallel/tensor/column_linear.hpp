@@ -6,14 +6,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
@@ -86,6 +88,7 @@ class SINEW_API ColumnLinear {
   Rows all_rows() const noexcept { return {0, shape_.rows}; }
 
   Blas* blas_;
+  std::shared_ptr<const LayerMath<T>> math_;
   LinearShape shape_;
   std::string axis_;
   GroupPlace place_;

@@ -1,14 +1,13 @@
+#include <numeric>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include <sinew/core/error.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/tensor/dropout.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-constexpr unsigned kElementBits = 40;  // of a number; the rest is the step's
-
-}  // namespace
 
 Dropout::Dropout(std::uint64_t seed, std::string_view layer, double probability)
     : random_(seed, fmt::format("dropout of {}", layer)), probability_(probability) {
@@ -20,13 +19,10 @@ Dropout::Dropout(std::uint64_t seed, std::string_view layer, double probability)
 template <class T>
 void Dropout::apply(T* x, const Box& part, std::int64_t columns, std::uint64_t step) const {
   if (probability_ == 0) return;
-  const T factor = static_cast<T>(1 / (1 - probability_));
-  for (std::int64_t r = part.first[0]; r < part.last[0]; ++r) {
-    for (std::int64_t c = part.first[1]; c < part.last[1]; ++c, ++x) {
-      const auto number = (step << kElementBits) | static_cast<std::uint64_t>(r * columns + c);
-      *x = random_.uniform(number) < probability_ ? T{0} : *x * factor;
-    }
-  }
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(part.extent(0)));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  host_math<T>()->drop(options(step, columns, part.first[0], part.first[1]), rows.data(), part.extent(0),
+                       part.extent(1), x);
 }
 
 template void Dropout::apply(float*, const Box&, std::int64_t, std::uint64_t) const;

@@ -5,6 +5,7 @@
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/keyed_random.hpp>
+#include <sinew/parallel/kernels/arguments.hpp>
 #include <sinew/parallel/placement/box.hpp>
 
 namespace sinew::parallel {
@@ -22,6 +23,12 @@ class SINEW_API Dropout {
   /// Shape: x [part's rows, part's columns].
   template <class T>
   void apply(T* x, const Box& part, std::int64_t columns, std::uint64_t step) const;
+  /// The choices of a step for a tensor [rows, columns], as LayerMath::drop() takes them.
+  kernels::DropOptions options(std::uint64_t step, std::int64_t columns, std::int64_t first_row = 0,
+                               std::int64_t first_column = 0) const noexcept {
+    return {random_.key(), step, probability_, columns, first_row, first_column};
+  }
+  double probability() const noexcept { return probability_; }
 
  private:
   KeyedRandom random_;

@@ -33,7 +33,8 @@ bool are_equal(const Counts& counts) {
 
 }  // namespace
 
-Exchange::Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to)
+Exchange::Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to,
+                   const ComputeDevice& device)
     : group_(group),
       what_(std::move(what)),
       axis_(std::move(axis)),
@@ -41,6 +42,7 @@ Exchange::Exchange(CallGroup group, std::string what, std::string axis, TensorSp
       tensor_(std::move(tensor)),
       from_(std::move(from)),
       to_(std::move(to)),
+      device_(device),
       in_(boxes_of(tensor_, axis_, from_, GroupPlace(group).ranks)),
       out_(boxes_of(tensor_, axis_, to_, GroupPlace(group).ranks)),
       kind_(kind_of_placements()) {
@@ -54,17 +56,16 @@ Exchange::Exchange(CallGroup group, std::string what, std::string axis, TensorSp
     case Kind::ReduceScatter:
       counts_ = counts_of(parts);
       packed_ = cuts_inside(kind_ == Kind::AllGather ? from_ : to_);
-      if (packed_)
-        (kind_ == Kind::AllGather ? got_room_ : sent_room_)
-            .resize(bytes(kind_ == Kind::AllGather ? out_[me()] : in_[me()]));
+      if (packed_ && kind_ == Kind::AllGather) got_room_ = PlacedArray<std::byte>(device_, bytes(out_[me()]));
+      if (packed_ && kind_ == Kind::ReduceScatter) sent_room_ = PlacedArray<std::byte>(device_, bytes(in_[me()]));
       break;
     case Kind::AllToAll:
       for (std::size_t r = 0; r < in_.size(); ++r) {
         sends_.push_back(static_cast<std::uint64_t>(intersection(in_[me()], out_[r]).elements()));
         counts_.push_back(static_cast<std::uint64_t>(intersection(in_[r], out_[me()]).elements()));
       }
-      sent_room_.resize(in_bytes());
-      got_room_.resize(out_bytes());
+      sent_room_ = PlacedArray<std::byte>(device_, in_bytes());
+      got_room_ = PlacedArray<std::byte>(device_, out_bytes());
       packed_ = true;
       break;
   }
@@ -113,7 +114,9 @@ std::size_t Exchange::sent_bytes() const noexcept {
 
 Exchange::Underway Exchange::start(const PlacedInput& in, Buffer out, const CallOptions& options) {
   require(in, out);
-  Work work = begin(in.data, out, group_.options(label_.c_str(), options));
+  ConstBuffer from = in.data;
+  from.place = out.place = place_of(device_);
+  Work work = begin(from, out, in_order(device_, group_.options(label_.c_str(), options)));
   underway_ = true;
   return {this, std::move(work), out};
 }
@@ -121,22 +124,19 @@ Exchange::Underway Exchange::start(const PlacedInput& in, Buffer out, const Call
 Work Exchange::begin(ConstBuffer in, Buffer out, const CallOptions& options) {
   const DType dtype = tensor_.dtype;
   switch (kind_) {
-    case Kind::Copy:
-      if (in.data != out.data && in.bytes > 0) std::memcpy(out.data, in.data, in.bytes);
-      return {};
-    case Kind::Keep: copy_box(in.data, in_[me()], out.data, out_[me()], out_[me()], size_of(dtype)); return {};
+    case Kind::Copy: copy(in, out); return {};
+    case Kind::Keep: copy_part(in.data, in_[me()], out.data, out_[me()], out_[me()]); return {};
     case Kind::AllReduce: return group_->all_reduce(in, out, dtype, std::get<Partial>(from_).op, options);
     case Kind::AllGather:
-      return gather_parts(*group_, in, packed_ ? Buffer(got_room_.data(), got_room_.size()) : out, dtype, counts_,
-                          even_, options);
+      return gather_parts(*group_, in, packed_ ? got_room_.buffer() : out, dtype, counts_, even_, options);
     case Kind::ReduceScatter: {
       if (packed_) {
         std::byte* to = sent_room_.data();
         for (const Box& part : out_) {
-          copy_box(in.data, in_[me()], to, part, part, size_of(dtype));
+          copy_part(in.data, in_[me()], to, part, part);
           to += bytes(part);
         }
-        in = ConstBuffer(sent_room_.data(), sent_room_.size());
+        in = ConstBuffer(sent_room_.buffer());
       }
       return reduce_parts(*group_, in, out, dtype, counts_, std::get<Partial>(from_).op, even_, options);
     }
@@ -145,15 +145,37 @@ Work Exchange::begin(ConstBuffer in, Buffer out, const CallOptions& options) {
   return {};
 }
 
+void Exchange::copy(ConstBuffer from, Buffer to) {
+  if (from.data == to.data || from.bytes == 0) return;
+  if (device_.exists()) {
+    device_.runtime->copy_async(to, from, device_.stream);
+  } else {
+    std::memcpy(to.data, from.data, from.bytes);
+  }
+}
+
+void Exchange::copy_part(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box,
+                         const Box& part) {
+  const std::size_t element = size_of(tensor_.dtype);
+  if (!device_.exists()) return copy_box(from, from_box, to, to_box, part, element);
+  for_each_rows(from_box, to_box, part, element, [&](const BoxRows& rows) {
+    const auto extent = [&](std::size_t pitch) { return (rows.rows - 1) * pitch + rows.row_bytes; };
+    const Place place = place_of(device_);
+    device_.runtime->copy_rows_async(Buffer(to + rows.to, extent(rows.to_pitch), place), rows.to_pitch,
+                                     ConstBuffer(from + rows.from, extent(rows.from_pitch), place), rows.from_pitch,
+                                     rows.row_bytes, rows.rows, device_.stream);
+  });
+}
+
 Work Exchange::all_to_all(ConstBuffer in, Buffer /*out*/, const CallOptions& options) {
   std::byte* to = sent_room_.data();
   for (const Box& theirs : out_) {
     const Box part = intersection(in_[me()], theirs);
-    copy_box(in.data, in_[me()], to, part, part, size_of(tensor_.dtype));
+    copy_part(in.data, in_[me()], to, part, part);
     to += bytes(part);
   }
-  return group_->all_to_all_v(ConstBuffer(sent_room_.data(), sent_room_.size()),
-                              Buffer(got_room_.data(), got_room_.size()), tensor_.dtype, {sends_}, {counts_}, options);
+  return group_->all_to_all_v(ConstBuffer(sent_room_.buffer()), got_room_.buffer(), tensor_.dtype, {sends_}, {counts_},
+                              options);
 }
 
 void Exchange::end(Buffer out) {
@@ -162,7 +184,7 @@ void Exchange::end(Buffer out) {
   const std::byte* from = got_room_.data();
   for (const Box& theirs : in_) {
     const Box part = intersection(theirs, out_[me()]);
-    copy_box(from, part, out.data, out_[me()], part, size_of(tensor_.dtype));
+    copy_part(from, part, out.data, out_[me()], part);
     from += bytes(part);
   }
 }

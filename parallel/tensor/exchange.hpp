@@ -12,6 +12,7 @@
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/counts.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/placement/tensor.hpp>
 
 namespace sinew::parallel {
@@ -26,6 +27,7 @@ struct PlacedInput {
 ///   Replicate to Replicate: a copy.       Partial to Replicate: all_reduce.
 ///   Shard to Replicate: all_gather.       Replicate to Shard: this rank keeps its part, nothing is sent.
 ///   Partial to Shard: reduce_scatter.     Shard to another Shard: all_to_all.
+/// On a device, buffers are in its memory. An exchange starts after the work that is on its stream.
 /// Shape:    any dimensions and cuts. Parts that are not contiguous in memory are packed.
 /// Thread:   the World's.
 /// Lifetime: ends before the communicator.
@@ -34,7 +36,8 @@ class SINEW_API Exchange {
   /// `what` names the exchange in errors, such as "gather". The placements of `tensor` itself are not used.
   /// Errors: InvalidArgument naming tensor and axis for a placement that the tensor cannot have, and for another pair
   ///         of placements than those above.
-  Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to);
+  Exchange(CallGroup group, std::string what, std::string axis, TensorSpec tensor, Placement from, Placement to,
+           const ComputeDevice& device = {});
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -79,6 +82,9 @@ class SINEW_API Exchange {
   Kind kind_of_placements() const;
   void require(const PlacedInput& in, Buffer out) const;
   [[noreturn]] void complain(const std::string& why) const;
+  void copy(ConstBuffer from, Buffer to);
+  /// Copies a part from a buffer that holds `from_box` to one that holds `to_box`.
+  void copy_part(const std::byte* from, const Box& from_box, std::byte* to, const Box& to_box, const Box& part);
   Work begin(ConstBuffer in, Buffer out, const CallOptions& options);
   Work all_to_all(ConstBuffer in, Buffer out, const CallOptions& options);
   /// Copies the received parts, which lie one behind the other, to their places in the output.
@@ -89,11 +95,12 @@ class SINEW_API Exchange {
   std::string label_;  // CallOptions::label of its calls
   TensorSpec tensor_;
   Placement from_, to_;
+  ComputeDevice device_;
   std::vector<Box> in_, out_;  // by rank
   Kind kind_;
   bool packed_ = false, even_ = false;           // parts lie apart, all have one length
   Counts counts_, sends_;                        // elements by rank; for an all_to_all: received and sent
-  std::vector<std::byte> sent_room_, got_room_;  // of what is packed
+  PlacedArray<std::byte> sent_room_, got_room_;  // of what is packed
   bool underway_ = false;
 };
 

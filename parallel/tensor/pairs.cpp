@@ -20,9 +20,10 @@ Pair gather_for_parts_pair(const Shard& shard) { return {"gather_for_parts", sha
 Pair reduce_scatter_pair(const Shard& shard) { return {"reduce_scatter", Partial{}, shard, shard, Replicate{}}; }
 Pair transpose_pair(const Shard& from, const Shard& to) { return {"transpose", from, to, to, from}; }
 
-PairExchange::PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair)
-    : forward_(group, std::string(pair.name), axis, tensor, pair.value_from, pair.value_to),
+PairExchange::PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair,
+                           const ComputeDevice& device)
+    : forward_(group, std::string(pair.name), axis, tensor, pair.value_from, pair.value_to, device),
       backward_(group, fmt::format("{} backward", pair.name), axis, gradient_of(tensor), pair.gradient_from,
-                pair.gradient_to) {}
+                pair.gradient_to, device) {}
 
 }  // namespace sinew::parallel

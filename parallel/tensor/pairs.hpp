@@ -40,7 +40,8 @@ SINEW_API Pair transpose_pair(const Shard& from, const Shard& to);
 /// The two exchanges of a pair, for one tensor and one group. Errors, thread and lifetime: as Exchange.
 class SINEW_API PairExchange {
  public:
-  PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair);
+  PairExchange(CallGroup group, const std::string& axis, const TensorSpec& tensor, const Pair& pair,
+               const ComputeDevice& device = {});
 
   Exchange& forward() noexcept { return forward_; }
   Exchange& backward() noexcept { return backward_; }

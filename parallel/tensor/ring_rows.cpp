@@ -12,12 +12,15 @@
 namespace sinew::parallel {
 
 template <class T>
-RingRows<T>::RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns)
+RingRows<T>::RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns,
+                      const ComputeDevice& device)
     : group_(group),
       rank_(GroupPlace(group).rank),
       ranks_(GroupPlace(group).ranks),
       columns_(columns),
-      most_(room_rows(checked_cut(cut, ranks_, rows, "rows", "the ring"), ranks_, rows) / 3) {
+      most_(room_rows(checked_cut(cut, ranks_, rows, "rows", "the ring"), ranks_, rows) / 3),
+      device_(device),
+      math_(layer_math<T>(device)) {
   if (columns < 0)
     throw Error(Code::InvalidArgument, fmt::format("ring of rows: {} columns, expected 0 or more", columns));
   for (int r = 0; r < ranks_; ++r) rows_.push_back(rows_of(cut, r, ranks_, rows));
@@ -32,15 +35,15 @@ std::int64_t RingRows<T>::room_rows(const Shard& cut, int ranks, std::int64_t ro
 
 template <class T>
 Work RingRows<T>::pass(const Rows& out, const T* from, const Rows& in, T* to) {
-  return group_->sendrecv(elements_of(from, out.count() * columns_), (rank_ + 1) % ranks_,
-                          elements_of(to, in.count() * columns_), (rank_ + ranks_ - 1) % ranks_, 0, 0,
-                          group_.options("rows of a layer"));
+  return group_->sendrecv(placed(device_, from, out.count() * columns_), (rank_ + 1) % ranks_,
+                          placed(device_, to, in.count() * columns_), (rank_ + ranks_ - 1) % ranks_, 0, 0,
+                          in_order(device_, group_.options("rows of a layer")));
 }
 
 template <class T>
 void RingRows<T>::gather(const T* own, T* whole, const std::function<void(const Rows&)>& here) {
   const auto place = [&](const Rows& rows) { return whole + rows.first * columns_; };
-  std::copy_n(own, of(rank_).count() * columns_, place(of(rank_)));
+  math_->copy(own, place(of(rank_)), of(rank_).count() * columns_);
   for (int step = 0; step < ranks_; ++step) {
     const Rows &now = of(rank_ - step), &next = of(rank_ - step - 1);
     AwaitedWork coming;
@@ -63,10 +66,9 @@ void RingRows<T>::scatter(const std::function<void(const Rows&, T*)>& make, T* r
     }
     make(rows, step > 0 ? mine : sum);
     coming.get();
-    const std::int64_t count = step > 0 ? rows.count() * columns_ : 0;
-    for (std::int64_t i = 0; i < count; ++i) sum[i] += mine[i];
+    if (step > 0) math_->add(mine, T{1}, sum, rows.count() * columns_);
   }
-  std::copy_n(sum, of(rank_).count() * columns_, out);
+  math_->copy(sum, out, of(rank_).count() * columns_);
 }
 
 template class RingRows<float>;

@@ -8,6 +8,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -25,7 +26,8 @@ class SINEW_API RingRows {
  public:
   /// cut: the cut of `rows` rows over the ranks, in parts of any lengths.
   /// Errors: InvalidArgument for a cut that does not cover the rows, and for a negative number of columns.
-  RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns);
+  RingRows(CallGroup group, const Shard& cut, std::int64_t rows, std::int64_t columns,
+           const ComputeDevice& device = {});
 
   const Rows& own() const noexcept { return rows_[static_cast<std::size_t>(rank_)]; }
 
@@ -47,6 +49,8 @@ class SINEW_API RingRows {
   int rank_, ranks_;
   std::int64_t columns_, most_ = 0;
   std::vector<Rows> rows_;  // by rank
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
 };
 
 extern template class RingRows<float>;

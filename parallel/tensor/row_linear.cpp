@@ -14,17 +14,18 @@ Pair pair_of(const LinearShape& shape) {
 template <class T>
 RowLinear<T>::RowLinear(CallGroup group, const std::string& axis, Blas& blas, const LinearShape& shape)
     : blas_(&blas),
+      math_(layer_math<T>(blas.device())),
       shape_(shape),
       axis_(axis),
       place_(group),
       mine_(rows_of(checked_cut(shape.cut, place_.ranks, shape.inputs, shape.name, axis), place_.rank, place_.ranks,
                     shape.inputs)),
       own_rows_(shape.rows),
-      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.outputs}, {}},
-            pair_of(shape)) {
+      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.outputs}, {}}, pair_of(shape),
+            blas.device()) {
   if (!shape.sequence_parallel) return;
   own_rows_ = rows_of(shape.row_cut, place_.rank, place_.ranks, shape.rows).count();
-  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.outputs);
+  if (shape.decomposed) ring_.emplace(group, shape.row_cut, shape.rows, shape.outputs, blas.device());
 }
 
 template <class T>
@@ -61,7 +62,7 @@ void RowLinear<T>::forward(const T* x, const T* weight, const T* bias, T* partia
     pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(sum), shape_.rows * shape_.outputs)},
                         elements_of(out, own_rows_ * shape_.outputs), shape_.options());
   }
-  if (bias != nullptr) add_to_rows(bias, own_rows_, shape_.outputs, shape_.outputs, out);
+  if (bias != nullptr) math_->add_to_rows(bias, own_rows_, shape_.outputs, shape_.outputs, out);
 }
 
 template <class T>
@@ -97,7 +98,7 @@ void RowLinear<T>::weight_gradient(const T* dout, const T* x, T beta, T* to) con
 
 template <class T>
 void RowLinear<T>::bias_gradient(const T* dout, T beta, T* to) const {
-  sum_rows(dout, own_rows_, shape_.outputs, shape_.outputs, beta, to);
+  math_->sum_rows(dout, own_rows_, shape_.outputs, shape_.outputs, beta, to);
 }
 
 template class RowLinear<float>;

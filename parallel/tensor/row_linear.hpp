@@ -1,14 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
@@ -58,6 +60,7 @@ class SINEW_API RowLinear {
   void multiply_back(const T* dout, const T* weight, const Rows& rows, T* dx) const;
 
   Blas* blas_;
+  std::shared_ptr<const LayerMath<T>> math_;
   LinearShape shape_;
   std::string axis_;
   GroupPlace place_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,8 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {
@@ -42,14 +45,16 @@ struct CrossEntropyShape {
 template <class T>
 class SINEW_API VocabularyCrossEntropy {
  public:
-  VocabularyCrossEntropy(CallGroup group, const std::string& axis, const CrossEntropyShape& shape);
+  /// Errors: InvalidArgument for leaf blocks on a device.
+  VocabularyCrossEntropy(CallGroup group, const std::string& axis, const CrossEntropyShape& shape,
+                         const ComputeDevice& device = {});
 
   const Rows& mine() const noexcept { return mine_; }
 
   /// Replaces logits by their softmax.
   TokenLoss forward(T* logits, std::span<const std::int64_t> targets);
   /// Replaces the softmax by `scale` times the gradient of the sum.
-  void backward(T* softmax, std::span<const std::int64_t> targets, double scale) const;
+  void backward(T* softmax, std::span<const std::int64_t> targets, double scale);
   /// The loss of each row of the last forward pass. 0 if the row does not count.
   const std::vector<double>& losses() const noexcept { return losses_; }
 
@@ -60,16 +65,21 @@ class SINEW_API VocabularyCrossEntropy {
   /// exponentials.
   void add_columns(T* logits, double most, std::int64_t first, std::int64_t last, double* to) const;
   void sum_exponentials(T* logits, std::span<const std::int64_t> targets);
+  void sum_leaves(T* logits, std::span<const std::int64_t> targets);
   [[noreturn]] void complain_of(std::int64_t row);
 
   CallGroup group_;
   std::string axis_;
   CrossEntropyShape shape_;
   Rows mine_;
-  std::vector<double> maxima_, sums_;  // by row; of the latter three each: exponentials, the target's, all
-  std::vector<double> not_a_number_;   // by row: this rank has one
-  std::vector<double> losses_;         // by row
-  std::vector<double> leaves_;         // of a row: exponentials and all of each leaf block
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
+  PlacedArray<double> maxima_, sums_;  // by row; of the latter three each: exponentials, the target's, all
+  PlacedArray<double> not_numbers_;    // by row: 1 if this rank has a logit that is not a number
+  PlacedCopy<std::int64_t> targets_;
+  std::vector<double> read_;    // the host's copy of the sums
+  std::vector<double> losses_;  // by row
+  std::vector<double> leaves_;  // of a row: exponentials and all of each leaf block
 };
 
 extern template class VocabularyCrossEntropy<float>;

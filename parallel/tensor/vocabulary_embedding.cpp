@@ -18,14 +18,18 @@ Pair pair_of(const EmbeddingShape& shape) {
 }  // namespace
 
 template <class T>
-VocabularyEmbedding<T>::VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape)
+VocabularyEmbedding<T>::VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape,
+                                            const ComputeDevice& device)
     : shape_(shape),
       axis_(axis),
       place_(group),
       mine_(rows_of(checked_cut(shape.cut, place_.ranks, shape.vocabulary, shape.name, axis), place_.rank, place_.ranks,
                     shape.vocabulary)),
       own_rows_(shape.rows),
-      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.width}, {}}, pair_of(shape)) {
+      pair_(group, axis, {shape.name + " output", dtype_of_layer<T>(), {shape.rows, shape.width}, {}}, pair_of(shape),
+            device),
+      device_(device),
+      math_(layer_math<T>(device)) {
   if (shape.sequence_parallel) own_rows_ = rows_of(shape.row_cut, place_.rank, place_.ranks, shape.rows).count();
 }
 
@@ -48,15 +52,8 @@ void VocabularyEmbedding<T>::require(std::span<const std::int64_t> tokens) const
 template <class T>
 void VocabularyEmbedding<T>::forward(std::span<const std::int64_t> tokens, const T* table, T* whole, T* out) {
   require(tokens);
-  T* to = whole;
-  for (const std::int64_t token : tokens) {
-    if (token >= mine_.first && token < mine_.last) {
-      std::copy_n(table + (token - mine_.first) * shape_.width, shape_.width, to);
-    } else {
-      std::fill_n(to, shape_.width, T{0});
-    }
-    to += shape_.width;
-  }
+  math_->gather_rows(tokens_.of(device_, tokens), mine_.first, mine_.last, table, shape_.rows, shape_.width, T{0},
+                     whole);
   pair_.forward().run({Partial{}, elements_of<T>(static_cast<const T*>(whole), shape_.rows * shape_.width)},
                       elements_of(out, own_rows_ * shape_.width));
 }
@@ -72,13 +69,12 @@ void VocabularyEmbedding<T>::backward(std::span<const std::int64_t> tokens, cons
     from = whole;
   }
   const std::int64_t count = mine_.count() * shape_.width;
-  if (beta == T{0}) std::fill_n(to, count, T{0});
-  if (beta != T{0} && beta != T{1}) std::transform(to, to + count, to, [&](T x) { return beta * x; });
-  for (const std::int64_t token : tokens) {
-    if (token >= mine_.first && token < mine_.last)
-      add_to_rows(from, 1, shape_.width, shape_.width, to + (token - mine_.first) * shape_.width);
-    from += shape_.width;
+  if (beta == T{0}) {
+    math_->fill(to, T{0}, count);
+  } else if (beta != T{1}) {
+    math_->add(to, beta - T{1}, to, count);
   }
+  math_->scatter_rows(tokens_.of(device_, tokens), mine_.first, mine_.last, from, shape_.rows, shape_.width, to);
 }
 
 template class VocabularyEmbedding<float>;

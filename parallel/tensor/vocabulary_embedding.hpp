@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -8,6 +9,8 @@
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/compute/layer_math.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/layer_parameters.hpp>
 #include <sinew/parallel/tensor/pairs.hpp>
@@ -25,7 +28,8 @@ namespace sinew::parallel {
 template <class T>
 class SINEW_API VocabularyEmbedding {
  public:
-  VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape);
+  VocabularyEmbedding(CallGroup group, const std::string& axis, const EmbeddingShape& shape,
+                      const ComputeDevice& device = {});
 
   const Rows& mine() const noexcept { return mine_; }
   std::int64_t own_rows() const noexcept { return own_rows_; }
@@ -45,6 +49,9 @@ class SINEW_API VocabularyEmbedding {
   Rows mine_;
   std::int64_t own_rows_;
   PairExchange pair_;
+  ComputeDevice device_;
+  std::shared_ptr<const LayerMath<T>> math_;
+  PlacedCopy<std::int64_t> tokens_;
 };
 
 extern template class VocabularyEmbedding<float>;

@@ -146,6 +146,7 @@ FAKE cuCtxGetDevice(Device* handle) {
 FAKE cuCtxSetCurrent(Context context) {
   if (!current.empty()) current.pop_back();
   if (context != nullptr) current.push_back(context);
+  device().make_current(context == nullptr ? -1 : device_of(context));  // for fakes of libraries
   return kSuccess;
 }
 FAKE cuDevicePrimaryCtxRetain(Context* context, Device handle) {

@@ -56,6 +56,8 @@ struct EventState {
   std::size_t number = 0;
 };
 
+std::atomic<unsigned> steps_to_a_pause = 4;
+
 /// What the process has: memory by address, streams, and the thread that runs them.
 class Machine {
  public:
@@ -260,7 +262,7 @@ class Machine {
         if (ran) s->steps.pop_front();
         s->running = false;
       }
-      if (!ran || random_() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
+      if (!ran || random_() % steps_to_a_pause == 0) std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
 
@@ -304,6 +306,8 @@ std::byte* map(int file, std::size_t length, Place place) {
 }
 
 }  // namespace
+
+void pause_after(unsigned steps) { steps_to_a_pause = steps; }
 
 void enqueue(void* stream, Step step) {
   machine().enqueue(stream, [step = std::move(step)] { return step; });

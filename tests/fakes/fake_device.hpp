@@ -20,6 +20,10 @@ struct Graph;
 /// Work on a stream. false: cannot run yet, because it waits for another rank; it is tried again.
 using Step = std::function<bool()>;
 
+/// The devices pause after so many steps in the mean, so that the host is now ahead of them and now behind: 4 if nobody
+/// calls this. More make long tests shorter.
+SINEW_FAKE_API void pause_after(unsigned steps);
+
 /// For fakes of libraries that are given raw streams and addresses.
 SINEW_FAKE_API void enqueue(void* stream, Step step);
 /// The same for a step that keeps a state. Each run, and each replay of a graph, makes a new step.

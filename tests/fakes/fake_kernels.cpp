@@ -17,6 +17,29 @@
 namespace sinew::parallel::kernels {
 namespace {
 
+/// One thread.
+class Group {
+ public:
+  template <class F>
+  void each(std::int64_t count, const F& f) const {
+    for (std::int64_t i = 0; i < count; ++i) f(i);
+  }
+  template <class Value, class F, class Join>
+  Value join(std::int64_t count, Value start, const F& f, const Join& join) const {
+    for (std::int64_t i = 0; i < count; ++i) start = join(start, f(i));
+    return start;
+  }
+  template <class F>
+  std::int64_t first(std::int64_t from, std::int64_t to, const F& f) const {
+    while (from < to && !f(from)) ++from;
+    return from;
+  }
+  template <class F>
+  void once(const F& f) const {
+    f();
+  }
+};
+
 /// Arrays of a launch, each where the host may touch it.
 class Team {
  public:
@@ -32,15 +55,15 @@ class Team {
   void for_each(std::int64_t count, const F& f) const {
     for (std::int64_t i = index_; i < count; i += teams_) f(i);
   }
+  Group whole() const { return {}; }
   template <class F>
-  auto sum(std::int64_t first, std::int64_t last, const F& f) const {
-    decltype(f(first)) sum{};
-    for (std::int64_t i = first; i < last; ++i) sum += f(i);
-    return sum;
+  void for_rows(std::int64_t rows, std::int64_t, const F& f) const {
+    for (std::int64_t r = index_; r < rows; r += teams_) f(Group(), r);
   }
-  template <class F>
-  void once(const F& f) const {
-    f();
+  template <class F, class G>
+  void for_columns(std::int64_t columns, std::int64_t rows, const F& f, const G& g) const {
+    for (std::int64_t c = index_; c < columns; c += teams_)
+      g(c, sum_of(whole(), rows, [&](std::int64_t r) { return f(r, c); }));
   }
 
   static double wide(double x) { return x; }
@@ -50,15 +73,29 @@ class Team {
   template <class T, class C>
   static T narrow(C x) {
     if constexpr (std::is_same_v<T, BFloat16>) {
-      return to_bfloat16(x);
+      return to_bfloat16(static_cast<float>(x));
     } else if constexpr (std::is_same_v<T, Half>) {
-      return to_half(x);
+      return to_half(static_cast<float>(x));
     } else {
       return static_cast<T>(x);
     }
   }
-  static double root(double x) { return std::sqrt(x); }
-  static float root(float x) { return std::sqrt(x); }
+  template <class T>
+  static T root(T x) {
+    return std::sqrt(x);
+  }
+  template <class T>
+  static T exp(T x) {
+    return std::exp(x);
+  }
+  template <class T>
+  static T log(T x) {
+    return std::log(x);
+  }
+  template <class T>
+  static T tanh(T x) {
+    return std::tanh(x);
+  }
 
  private:
   int index_, teams_;
@@ -78,12 +115,17 @@ namespace sinew::fake {
 
 void add_parallel_kernels() {
   using namespace sinew::parallel::kernels;
-#define SINEW_ADD(name, function, Argument)                                                              \
-  add_kernel("sinew_" #name, [](const void* argument, unsigned teams) {                                  \
-    return work_of<Argument>(argument, teams, [](const Team& t, const Argument& a) { function(t, a); }); \
+#define SINEW_ONE(kernel, T, Argument)                                                                    \
+  add_kernel("sinew_" #kernel "_" #T, [](const void* argument, unsigned teams) {                          \
+    return work_of<Argument>(argument, teams, [](const Team& t, const Argument& a) { kernel<T>(t, a); }); \
   });
-  SINEW_DEVICE_KERNELS(SINEW_ADD)
-#undef SINEW_ADD
+#define SINEW_TWO(kernel, First, Second, Argument)                                                                    \
+  add_kernel("sinew_" #kernel "_" #First "_" #Second, [](const void* argument, unsigned teams) {                      \
+    return work_of<Argument>(argument, teams, [](const Team& t, const Argument& a) { kernel<First, Second>(t, a); }); \
+  });
+  SINEW_DEVICE_KERNELS(SINEW_ONE, SINEW_TWO)
+#undef SINEW_ONE
+#undef SINEW_TWO
 }
 
 }  // namespace sinew::fake

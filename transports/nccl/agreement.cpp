@@ -13,8 +13,8 @@
 #include <sinew/core/error.hpp>
 #include <sinew/core/system/file_text.hpp>
 #include <sinew/core/system/host_name.hpp>
+#include <sinew/core/transport/current_device.hpp>
 #include <sinew/transports/nccl/agreement.hpp>
-#include <sinew/transports/nccl/current_device.hpp>
 
 namespace sinew::nccl {
 namespace {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <sinew/core/transport/current_device.hpp>
 #include <sinew/core/transport/offload_memory.hpp>
-#include <sinew/transports/nccl/current_device.hpp>
 #include <sinew/transports/nccl/errand.hpp>
 #include <sinew/transports/nccl/library/features.hpp>
 

@@ -1,31 +1,16 @@
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <vector>
 
-#include <sinew/core/error.hpp>
 #include <sinew/core/numeric/reduce.hpp>
 #include <sinew/core/transport/drain.hpp>
 #include <sinew/parallel/data_parallel/memory/copies.hpp>
+#include <sinew/parallel/kernels/release.hpp>
 
 namespace sinew::parallel {
-namespace {
-
-/// The longest time for which freed memory waits for the stream. Exchanges end within their own timeout before.
-constexpr Duration kLongestStream = std::chrono::minutes(5);
-
-}  // namespace
-
 Memory Copies::allocate(std::size_t bytes) const {
   const Buffer memory = device_.runtime->allocate(bytes, {MemoryKind::Device, device_.stream.device});
-  const auto release = [device = device_, memory](const void*) {
-    try {
-      // A stream that a dead rank hangs may still use the memory, which is then not freed.
-      if (!is_drained(*device.runtime, device.stream, Deadline::after(kLongestStream))) return;
-    } catch (const Error&) {  // the device is lost: nothing runs there any more
-    }
-    device.runtime->release(memory);
-  };
+  const auto release = [device = device_, memory](const void*) { release_after_work(device, memory); };
   return {Region{memory, std::shared_ptr<const void>(memory.data, release)}, "device memory"};
 }
 

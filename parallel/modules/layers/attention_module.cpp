@@ -289,7 +289,7 @@ void AttentionModule<T>::add_gradients(Pass<T>& pass, const Projection& of, cons
       return pass.ready(parameter);
     }
     add_replicated_gradient<T>(pass, parameter, of.rows * columns, &*group_.tensor, [&](T* to) {
-      std::fill_n(to, of.rows * columns, T{0});  // of heads that no query of this rank looks at
+      pass.math().fill(to, T{0}, of.rows * columns);  // of heads that no query of this rank looks at
       write(to, T{0});
     });
   };

@@ -86,6 +86,7 @@ class SINEW_API AttentionModule final : public Module<T> {
   }
   ArrayCounts backward_arrays() const override;
   std::string_view name() const override { return shape_.name; }
+  bool runs_on_devices() const override { return !shape_.sinks && !group_.invariant; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -1,45 +1,38 @@
-#include <algorithm>
-#include <array>
-#include <cstddef>
 #include <type_traits>
 
-#include <sinew/core/float_formats.hpp>
 #include <sinew/parallel/modules/layers/dropout_module.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 
 template <class T>
 void DropoutModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
-  if (out != x) std::copy_n(x, in_elements(), out);
-  places_.drop(dropout_, width_, pass.batch.step, pass.batch.first_sample, out);
+  if (out != x) pass.math().copy(x, out, in_elements());
+  drop(pass, out);
 }
 
 template <class T>
 void DropoutModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
   if (dx == nullptr) return;
-  std::copy_n(dout, in_elements(), dx);
-  places_.drop(dropout_, width_, pass.batch.step, pass.batch.first_sample, dx);
+  pass.math().copy(dout, dx, in_elements());
+  drop(pass, dx);
 }
 
 template <class T>
-void RoundedModule<T>::forward(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, T* out) {
-  if (out != x) std::copy_n(x, elements_, out);
-  if constexpr (std::is_same_v<T, float>) {
-    if (dtype_ != DType::BF16) return;
-    std::array<BFloat16, 1024> rounded;
-    const auto all = static_cast<std::size_t>(elements_);
-    for (std::size_t i = 0; i < all; i += rounded.size()) {
-      const std::size_t n = std::min(rounded.size(), all - i);
-      kernels::narrow(out + i, rounded.data(), n);
-      kernels::widen(rounded.data(), out + i, n);
-    }
-  }
+void DropoutModule<T>::drop(Pass<T>& pass, T* rows) {
+  if (dropout_.probability() == 0) return;
+  const auto options = dropout_.options(pass.batch.step, width_, pass.batch.first_sample * places_.length());
+  pass.math().drop(options, placed_.of(pass.device(), numbers_), places_.own_rows(), width_, rows);
 }
 
 template <class T>
-void RoundedModule<T>::input_gradient(Pass<T>& /*pass*/, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
-  if (dx != nullptr) std::copy_n(dout, elements_, dx);
+void RoundedModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
+  if (out != x) pass.math().copy(x, out, elements_);
+  if (std::is_same_v<T, float> && dtype_ == DType::BF16) pass.math().round_to(dtype_, out, elements_);
+}
+
+template <class T>
+void RoundedModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
+  if (dx != nullptr) pass.math().copy(dout, dx, elements_);
 }
 
 template class DropoutModule<float>;

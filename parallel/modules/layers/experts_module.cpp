@@ -9,9 +9,9 @@
 #include <sinew/parallel/common/at.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
+#include <sinew/parallel/compute/vector_kernels.hpp>
 #include <sinew/parallel/modules/layers/experts_module.hpp>
 #include <sinew/parallel/modules/layers/replicated_gradient.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 
 namespace sinew::parallel {

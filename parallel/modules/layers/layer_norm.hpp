@@ -33,6 +33,7 @@ class SINEW_API LayerNormModule final : public Module<T> {
   std::string_view name() const override { return shape_.name; }
   bool can_remake() const override { return true; }
   void remake(Pass<T>& pass, const T* x, const Kept<T>& kept, T* out) override;
+  bool runs_on_devices() const override { return !group_.invariant; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -8,9 +8,9 @@
 #include <string_view>
 
 #include <sinew/core/base/export.hpp>
-#include <sinew/parallel/common/blas.hpp>
 #include <sinew/parallel/common/call_group.hpp>
 #include <sinew/parallel/common/group_place.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/invariant/leaves.hpp>
 #include <sinew/parallel/modules/module.hpp>
 #include <sinew/parallel/modules/sample_sums.hpp>
@@ -80,6 +80,7 @@ class SINEW_API ColumnModule final : public Module<T> {
   ArrayCounts forward_arrays(bool /*keeps*/) const override { return {all_rows_elements()}; }
   ArrayCounts backward_arrays() const override { return {all_rows_elements(), layer_.partial_rows() * shape_.inputs}; }
   std::string_view name() const override { return shape_.name; }
+  bool runs_on_devices() const override { return shape_.leaves == 0; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -111,6 +112,7 @@ class SINEW_API RowModule final : public Module<T> {
   ArrayCounts deferred_arrays() const override { return {all_rows_elements()}; }
   ArrayCounts forward_arrays(bool /*keeps*/) const override { return {layer_.partial_rows() * shape_.outputs}; }
   std::string_view name() const override { return shape_.name; }
+  bool runs_on_devices() const override { return shape_.leaves == 0; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -1,37 +1,34 @@
-#include <cmath>
+#include <cstdint>
 
+#include <sinew/parallel/compute/layer_math.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
+namespace {
+
+template <class T>
+PointwiseFunction<T> of_kernel(kernels::Function f) {
+  return {
+      [f](const T* x, T* y, std::size_t n) { host_math<T>()->apply(f, x, y, static_cast<std::int64_t>(n)); },
+      [f](const T* x, T* dy, std::size_t n) { host_math<T>()->apply_slope(f, x, dy, static_cast<std::int64_t>(n)); },
+      f};
+}
+
+}  // namespace
 
 template <class T>
 PointwiseFunction<T> gelu() {
-  return {[](const T* x, T* y, std::size_t n) { kernels::gelu(x, y, n); },
-          [](const T* x, T* dy, std::size_t n) { kernels::gelu_backward(x, dy, n); }};
+  return of_kernel<T>(kernels::Function::Gelu);
 }
 
 template <class T>
 PointwiseFunction<T> relu() {
-  return {[](const T* x, T* y, std::size_t n) {
-            for (std::size_t i = 0; i < n; ++i) y[i] = x[i] > 0 ? x[i] : T{0};
-          },
-          [](const T* x, T* dy, std::size_t n) {
-            for (std::size_t i = 0; i < n; ++i) dy[i] = x[i] > 0 ? dy[i] : T{0};
-          }};
+  return of_kernel<T>(kernels::Function::Relu);
 }
 
 template <class T>
 PointwiseFunction<T> hyperbolic_tangent() {
-  return {[](const T* x, T* y, std::size_t n) {
-            for (std::size_t i = 0; i < n; ++i) y[i] = std::tanh(x[i]);
-          },
-          [](const T* x, T* dy, std::size_t n) {
-            for (std::size_t i = 0; i < n; ++i) {
-              const T y = std::tanh(x[i]);
-              dy[i] *= 1 - y * y;
-            }
-          }};
+  return of_kernel<T>(kernels::Function::Tanh);
 }
 
 template PointwiseFunction<float> gelu();

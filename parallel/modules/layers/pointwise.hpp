@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include <sinew/core/base/export.hpp>
@@ -13,11 +14,13 @@
 namespace sinew::parallel {
 
 /// A function of each element. forward writes y = f(x). backward multiplies dy by the slope of f at x.
-/// Shape: n elements each.
+/// Shape: n elements each, in host memory.
 template <class T>
 struct PointwiseFunction {
   std::function<void(const T* x, T* y, std::size_t n)> forward{};
   std::function<void(const T* x, T* dy, std::size_t n)> backward{};
+  /// The kernel that computes the function on a device. {}: there is none, so it is computed on the host only.
+  std::optional<kernels::Function> kernel{};
 };
 
 /// Source of gelu: Hendrycks and Gimpel, arXiv 1606.08415, in the form with tanh that GPT-2 has.
@@ -46,7 +49,8 @@ PointwiseFunction<T> in_equal_runs(PointwiseFunction<T> function) {
     std::copy_n(out.begin(), n - whole, y + whole);
   };
   return {[=, f = function.forward](const T* x, T* y, std::size_t n) { evenly(f, x, y, n); },
-          [=, f = function.backward](const T* x, T* dy, std::size_t n) { evenly(f, x, dy, n); }};
+          [=, f = function.backward](const T* x, T* dy, std::size_t n) { evenly(f, x, dy, n); },
+          {}};
 }
 
 extern template PointwiseFunction<float> gelu();
@@ -66,13 +70,16 @@ class Pointwise final : public Module<T> {
   std::int64_t in_elements() const override { return elements_; }
   std::int64_t out_elements() const override { return elements_; }
   bool can_remake() const override { return true; }
+  bool runs_on_devices() const override { return function_.kernel.has_value(); }
   void declare(ParameterList& /*list*/) override {}
-  void forward(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, T* out) override {
+  void forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) override {
+    if (pass.device().exists()) return pass.math().apply(function_.kernel.value(), x, out, elements_);
     function_.forward(x, out, static_cast<std::size_t>(elements_));
   }
-  void input_gradient(Pass<T>& /*pass*/, const T* x, Kept<T>& /*kept*/, const T* dout, T* dx) override {
+  void input_gradient(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, const T* dout, T* dx) override {
     if (dx == nullptr) return;
-    std::copy_n(dout, elements_, dx);
+    pass.math().copy(dout, dx, elements_);
+    if (pass.device().exists()) return pass.math().apply_slope(function_.kernel.value(), x, dx, elements_);
     function_.backward(x, dx, static_cast<std::size_t>(elements_));
   }
   void weight_gradient(Pass<T>& /*pass*/, const T* /*x*/, Kept<T>& /*kept*/, const T* /*dout*/) override {}

@@ -7,6 +7,7 @@
 #include <sinew/collectives/communicator.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/modules/sample_sums.hpp>
 #include <sinew/parallel/placement/rows.hpp>
 #include <sinew/parallel/tensor/exchange.hpp>
@@ -20,11 +21,14 @@ void add_replicated_gradient(Pass<T>& pass, std::int32_t parameter, std::int64_t
                              F&& compute) {
   const PooledArray<T> sums = pass.take(elements);
   compute(sums.data());
-  if (summed != nullptr && GroupPlace(*summed).ranks > 1)
-    summed->all_reduce(std::span<T>(sums.data(), sums.size()), ReduceOp::Sum, {.label = "a replicated gradient"}).get();
-  pass.add_gradient(parameter, [&](T* to, T beta) {
-    for (std::size_t i = 0; i < sums.size(); ++i) to[i] = (beta == T{0} ? T{0} : beta * to[i]) + sums.data()[i];
-  });
+  if (summed != nullptr && GroupPlace(*summed).ranks > 1) {
+    const Buffer all = placed(pass.device(), sums.data(), elements);
+    summed
+        ->all_reduce(all, all, dtype_of_layer<T>(), ReduceOp::Sum,
+                     in_order(pass.device(), {.label = "a replicated gradient"}))
+        .get();
+  }
+  pass.add_gradient(parameter, [&](T* to, T beta) { pass.math().add(sums.data(), beta, to, elements); });
   pass.ready(parameter);
 }
 

@@ -9,9 +9,9 @@
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
+#include <sinew/parallel/compute/vector_kernels.hpp>
 #include <sinew/parallel/modules/layers/gates.hpp>
 #include <sinew/parallel/modules/layers/scan_module.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {

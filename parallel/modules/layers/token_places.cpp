@@ -28,22 +28,10 @@ TokenPositions TokenPlaces::token_positions() const {
   return where;
 }
 
-template <class T>
-void TokenPlaces::drop(const Dropout& dropout, std::int64_t width, std::uint64_t step, std::int64_t first_sample,
-                       T* rows) const {
-  const auto whole_row = [&](std::int64_t own) {
-    return (first_sample + sequence_of(own)) * length_ + position_of(own);
-  };
-  for (std::int64_t r = 0; r < own_;) {  // rows that follow each other in the whole, too
-    const std::int64_t first = whole_row(r);
-    std::int64_t count = 1;
-    while (r + count < own_ && whole_row(r + count) == first + count) ++count;
-    dropout.apply(rows + r * width, {{first, 0}, {first + count, width}}, width, step);
-    r += count;
-  }
+std::vector<std::int64_t> TokenPlaces::row_numbers() const {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t r = 0; r < own_; ++r) numbers.push_back(sequence_of(r) * length_ + position_of(r));
+  return numbers;
 }
-
-template void TokenPlaces::drop(const Dropout&, std::int64_t, std::uint64_t, std::int64_t, float*) const;
-template void TokenPlaces::drop(const Dropout&, std::int64_t, std::uint64_t, std::int64_t, double*) const;
 
 }  // namespace sinew::parallel

@@ -7,7 +7,6 @@
 #include <sinew/parallel/context/sequence_cut.hpp>
 #include <sinew/parallel/expert/routing.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
-#include <sinew/parallel/tensor/dropout.hpp>
 
 namespace sinew::parallel {
 
@@ -33,16 +32,12 @@ class SINEW_API TokenPlaces {
   /// The places of all own rows, as routers' losses and limits take them.
   TokenPositions token_positions() const;
 
-  /// Drops elements of this rank's rows [own rows, width], by their places in the global batch.
-  template <class T>
-  void drop(const Dropout& dropout, std::int64_t width, std::uint64_t step, std::int64_t first_sample, T* rows) const;
+  /// The numbers of all own rows among the tokens of the pass's sequences, as Dropout counts rows.
+  std::vector<std::int64_t> row_numbers() const;
 
  private:
   std::vector<std::int64_t> positions_;
   std::int64_t sequences_, length_, tokens_, first_, own_;
 };
-
-extern template void TokenPlaces::drop(const Dropout&, std::int64_t, std::uint64_t, std::int64_t, float*) const;
-extern template void TokenPlaces::drop(const Dropout&, std::int64_t, std::uint64_t, std::int64_t, double*) const;
 
 }  // namespace sinew::parallel

@@ -9,7 +9,6 @@
 #include <sinew/parallel/invariant/leaf_rows.hpp>
 #include <sinew/parallel/modules/layers/replicated_gradient.hpp>
 #include <sinew/parallel/modules/layers/vocabulary.hpp>
-#include <sinew/parallel/modules/vector_kernels.hpp>
 
 namespace sinew::parallel {
 namespace {
@@ -28,7 +27,7 @@ EmbeddingModule<T>::EmbeddingModule(const LayerGroup& group, const EmbeddingShap
       shape_(group.with_rows(shape)),
       deviation_(deviation),
       owner_(owner),
-      layer_(group.tensor, "tp", shape_) {}
+      layer_(group.tensor, "tp", shape_, group.blas->device()) {}
 
 template <class T>
 void EmbeddingModule<T>::declare(ParameterList& list) {
@@ -79,7 +78,9 @@ void EmbeddingModule<T>::weight_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>&
 template <class T>
 PositionModule<T>::PositionModule(const LayerGroup& group, std::string name, const TokenPlaces& places,
                                   std::int64_t width, double deviation)
-    : group_(group), name_(std::move(name)), places_(places), width_(width), deviation_(deviation) {}
+    : group_(group), name_(std::move(name)), places_(places), width_(width), deviation_(deviation) {
+  for (std::int64_t r = 0; r < places_.own_rows(); ++r) own_positions_.push_back(places_.position_of(r));
+}
 
 template <class T>
 void PositionModule<T>::declare(ParameterList& list) {
@@ -90,14 +91,14 @@ void PositionModule<T>::declare(ParameterList& list) {
 template <class T>
 void PositionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& /*kept*/, T* out) {
   const auto table = pass.values(table_);
-  if (out != x) std::copy_n(x, in_elements(), out);
-  for (std::int64_t r = 0; r < places_.own_rows(); ++r)
-    kernels::add(out + r * width_, table.data() + places_.position_of(r) * width_, static_cast<std::size_t>(width_));
+  if (out != x) pass.math().copy(x, out, in_elements());
+  pass.math().gather_rows(placed_.of(pass.device(), own_positions_), 0, places_.length(), table.data(),
+                          places_.own_rows(), width_, T{1}, out);
 }
 
 template <class T>
-void PositionModule<T>::input_gradient(Pass<T>& /*pass*/, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
-  if (dx != nullptr) std::copy_n(dout, in_elements(), dx);
+void PositionModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& /*kept*/, const T* dout, T* dx) {
+  if (dx != nullptr) pass.math().copy(dout, dx, in_elements());
 }
 
 template <class T>
@@ -114,20 +115,21 @@ void PositionModule<T>::weight_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& 
     return;
   }
   add_replicated_gradient<T>(pass, table_, elements, summed(), [&](T* to) {
-    std::fill_n(to, elements, T{0});
-    for (std::int64_t r = 0; r < places_.own_rows(); ++r)
-      kernels::add(to + places_.position_of(r) * width_, dout + r * width_, static_cast<std::size_t>(width_));
+    pass.math().fill(to, T{0}, elements);
+    pass.math().scatter_rows(placed_.of(pass.device(), own_positions_), 0, places_.length(), dout, places_.own_rows(),
+                             width_, to);
   });
 }
 
 template <class T>
 PredictionModule<T>::PredictionModule(const LayerGroup& group, const CrossEntropyShape& shape)
-    : shape_(shape), loss_(group.tensor, "tp", with_leaves(shape, group)) {}
+    : shape_(shape), loss_(group.tensor, "tp", with_leaves(shape, group), group.blas->device()) {}
 
 template <class T>
 void PredictionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* /*out*/) {
   kept.arrays.push_back(pass.take(in_elements()));
-  std::copy_n(x, in_elements(), kept.arrays[0].data());
+  pass.math().copy(x, kept.arrays[0].data(), in_elements());
+  pass.settle();
   const TokenLoss loss = loss_.forward(kept.arrays[0].data(), pass.batch.targets);
   if (pass.repeats) return;
   pass.loss.sum += loss.sum;
@@ -139,7 +141,7 @@ void PredictionModule<T>::forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* /
 template <class T>
 void PredictionModule<T>::input_gradient(Pass<T>& pass, const T* /*x*/, Kept<T>& kept, const T* /*dout*/, T* dx) {
   if (dx == nullptr) return;
-  std::copy_n(kept.arrays[0].data(), in_elements(), dx);
+  pass.math().copy(kept.arrays[0].data(), dx, in_elements());
   loss_.backward(dx, pass.batch.targets, pass.loss_scale);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/parallel/modules/layers/linear_module.hpp>
@@ -27,6 +28,7 @@ class SINEW_API EmbeddingModule final : public Module<T> {
   ArrayCounts forward_arrays(bool /*keeps*/) const override { return {room_elements()}; }
   ArrayCounts backward_arrays() const override { return {room_elements()}; }
   std::string_view name() const override { return shape_.name; }
+  bool runs_on_devices() const override { return !group_.invariant; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -64,6 +66,7 @@ class SINEW_API PositionModule final : public Module<T> {
     const std::int64_t rows = group_.invariant ? 0 : places_.length();
     return {(gathers ? places_.rows() : rows) * width_};
   }
+  bool runs_on_devices() const override { return !group_.invariant; }
   void declare(ParameterList& list) override;
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;
@@ -77,6 +80,8 @@ class SINEW_API PositionModule final : public Module<T> {
   TokenPlaces places_;
   std::int64_t width_;
   double deviation_;
+  std::vector<std::int64_t> own_positions_;  // of this rank's rows
+  PlacedCopy<std::int64_t> placed_;          // of the same
   std::int32_t table_ = -1;
 };
 
@@ -94,6 +99,7 @@ class SINEW_API PredictionModule final : public Module<T> {
   ArrayCounts kept_arrays() const override { return {in_elements()}; }
   std::string_view name() const override { return shape_.name; }
   bool needs_input() const override { return false; }
+  bool runs_on_devices() const override { return shape_.leaves == 0; }
   void declare(ParameterList& /*list*/) override {}
   void forward(Pass<T>& pass, const T* x, Kept<T>& kept, T* out) override;
   void input_gradient(Pass<T>& pass, const T* x, Kept<T>& kept, const T* dout, T* dx) override;

@@ -21,6 +21,19 @@ DataParallelOptions with_outer_unit(DataParallelOptions options, bool is_there, 
   return options;
 }
 
+/// Throws if there is a device on which the module, or a part of it, does not compute.
+template <class T>
+void require_runs_on(const ComputeDevice& device, Module<T>& module) {
+  if (!device.exists()) return;
+  if (!module.runs_on_devices()) {
+    throw Error(Code::InvalidArgument,
+                fmt::format("model: module {} computes on the host only; expected modules that run on devices, or no "
+                            "DataParallelOptions::device",
+                            module.name().empty() ? "without a name" : fmt::format("'{}'", module.name())));
+  }
+  module.for_each_part([&](ModulePtr<T>& part) { require_runs_on<T>(device, *part); });
+}
+
 template <class T>
 ModulePtr<T> with_policies(ModulePtr<T> module, const ModelOptions& options) {
   ModulePolicies<T> policies(options);
@@ -130,13 +143,19 @@ template <class T>
 Model<T>::Model(Mesh& mesh, ModulePtr<T> module, Allocate allocate, const ModelOptions& options)
     : module_(with_policies(std::move(module), options)),
       parameters_(declared<T>(mesh, *module_, std::move(allocate), options)),
-      unit_(options.unit) {}
+      pool_(options.data.device),
+      unit_(options.unit) {
+  require_runs_on<T>(options.data.device, *module_);
+}
 
 template <class T>
 Model<T>::Model(DataParallel& dense, DataParallel* experts, ModulePtr<T> module, const DataParameter& like)
     : module_(std::move(module)),
       parameters_(declared_elsewhere<T>(dense, experts, *module_, like)),
-      unit_(like.unit) {}
+      pool_(dense.device()),
+      unit_(like.unit) {
+  require_runs_on<T>(dense.device(), *module_);
+}
 
 template <class T>
 Pass<T> Model<T>::pass_of(const MicroBatch& batch) {

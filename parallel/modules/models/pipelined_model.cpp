@@ -45,6 +45,8 @@ std::map<std::int32_t, ModulePtr<T>> by_stage(CallGroup pipeline, const Pipeline
   const GroupPlace place(*pipeline);
   const std::vector<std::int32_t> own = stages_on(schedule, place.rank);
   const auto check = [&] {
+    if (options.data.device.exists())
+      refuse_model("stages on a device; expected stages on the host, or a model without a pipeline");
     if (own.size() != modules.size())
       refuse_model(
           fmt::format("{} modules on rank {} of the pipeline, expected {}, one for each stage that '{}' has "

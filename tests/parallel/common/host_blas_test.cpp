@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <support/worlds.hpp>
 
 #include "../support/naive_blas.hpp"

@@ -13,9 +13,8 @@
 #include <sinew/core/float_formats.hpp>
 #include <sinew/core/transport/drain.hpp>
 #include <sinew/parallel/kernels/device_kernels.hpp>
-#include <sinew/transports/cuda/runtime.hpp>
 
-#include "fakes/fake_kernels.hpp"
+#include "parallel/kernels/on_compute_device.hpp"
 
 namespace sinew::parallel {
 namespace {
@@ -38,39 +37,15 @@ void store_at(std::byte* to, DType dtype, std::size_t i, double x) {
 
 using Numbers = std::vector<double>;
 
-/// The kernels on a device: on CUDA's, or on a fake one.
-class DeviceKernelsOn : public testing::TestWithParam<std::string> {
+class DeviceKernelsOn : public OnComputeDevice {
  protected:
-  void SetUp() override {
-    if (GetParam() == "fake") {
-      fake::add_parallel_kernels();
-      runtime_ = std::make_unique<fake::Device>();
-    } else {
-      if (const Availability can = cuda::available(); !can.ok) GTEST_SKIP() << can.reason;
-      if (const Availability can = cuda::kernels_available(); !can.ok) GTEST_SKIP() << can.reason;
-      runtime_ = std::make_unique<cuda::Runtime>();
-    }
-    device_ = {runtime_.get(), runtime_->make_stream(0)};
-  }
-  void TearDown() override {
-    if (!runtime_) return;
-    drain(*runtime_, device_.stream);
-    for (const Buffer b : made_) runtime_->release(b);
-    runtime_->release(device_.stream);
-  }
   std::byte* put(const Numbers& numbers, DType dtype) {
     std::vector<std::byte> host(numbers.size() * size_of(dtype));
     for (std::size_t i = 0; i < numbers.size(); ++i) store_at(host.data(), dtype, i, numbers[i]);
-    made_.push_back(runtime_->allocate(host.size(), {MemoryKind::Device, 0}));
-    runtime_->copy_async(made_.back(), Buffer{host.data(), host.size()}, device_.stream);
-    drain(*runtime_, device_.stream);
-    return made_.back().data;
+    return put_bytes(host);
   }
   Numbers get(const std::byte* from, DType dtype, std::size_t count) {
-    std::vector<std::byte> host(count * size_of(dtype));
-    runtime_->copy_async({host.data(), host.size()}, ConstBuffer{from, host.size(), {MemoryKind::Device, 0}},
-                         device_.stream);
-    drain(*runtime_, device_.stream);
+    const std::vector<std::byte> host = bytes_at(from, count * size_of(dtype));
     Numbers numbers;
     for (std::size_t i = 0; i < count; ++i) numbers.push_back(number_at(host.data(), dtype, i));
     return numbers;
@@ -95,10 +70,6 @@ class DeviceKernelsOn : public testing::TestWithParam<std::string> {
     for (std::size_t i = 0; i < count; ++i) all.push_back(scale * std::sin(phase + 0.37 * static_cast<double>(i)));
     return all;
   }
-
-  std::unique_ptr<DeviceRuntime> runtime_;
-  ComputeDevice device_;
-  std::vector<Buffer> made_;
 };
 
 struct Types {
@@ -215,17 +186,17 @@ TEST_P(DeviceKernelsOn, RefuseDtypesForWhichThereIsNoKernel) {
     }
   };
   refused([&] { kernels.squares(DType::I32, nullptr, 1, nullptr); },
-          "squares on a device: there is no kernel squares_i32, expected one of squares_f64, squares_f32");
-  refused([&] { kernels.convert(DType::F32, DType::F64, nullptr, nullptr, 1); },
-          "there is no kernel convert_f32_f64, expected one of convert_bf16_f32, convert_f16_f32");
-  refused([&] { kernels.convert(DType::F32, DType::F32, nullptr, nullptr, 1); }, "there is no kernel convert_f32,");
+          "squares on a device: there is no kernel for i32, expected one of f64, f32, bf16, f16");
+  refused([&] { kernels.convert(DType::F64, DType::BF16, nullptr, nullptr, 1); },
+          "convert on a device: there is no kernel for f64/bf16, expected one of f32/bf16, f32/f16, f64/f32,");
+  refused([&] { kernels.convert(DType::F32, DType::F32, nullptr, nullptr, 1); }, "there is no kernel for f32,");
   refused([&] { kernels.adam(DType::F32, DType::BF16, nullptr, nullptr, nullptr, 1, {}); },
-          "adam on a device: there is no kernel adam_f32_bf16");
+          "adam on a device: there is no kernel for f32/bf16");
   refused([&] { kernels.sgd(DType::F16, DType::BF16, nullptr, nullptr, nullptr, 1, {}); },
-          "sgd on a device: there is no kernel sgd_f16_bf16");
+          "sgd on a device: there is no kernel for f16/bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, DeviceKernelsOn, testing::Values("fake", "cuda"),
+INSTANTIATE_TEST_SUITE_P(Each, DeviceKernelsOn, testing::Values("fake", "block", "cuda"),
                          [](const auto& of) { return of.param; });
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/attention_module.hpp>
 #include <sinew/parallel/modules/layers/experts_module.hpp>

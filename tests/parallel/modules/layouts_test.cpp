@@ -11,10 +11,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/attention_module.hpp>
+#include <sinew/parallel/modules/layers/dropout_module.hpp>
 #include <sinew/parallel/modules/layers/experts_module.hpp>
 #include <sinew/parallel/modules/layers/layer_norm.hpp>
 #include <sinew/parallel/modules/layers/pointwise.hpp>
@@ -30,10 +31,16 @@
 #include <sinew/parallel/pipeline/passes/passes.hpp>
 #include <support/worlds.hpp>
 
+#include "fakes/fake_blas.hpp"
+#include "fakes/fake_kernels.hpp"
+#include "support/fake_devices.hpp"
+
 namespace sinew::parallel {
 namespace {
 
+using sinew::test::on_devices;
 using sinew::test::on_threads;
+using sinew::test::OnDevice;
 using sinew::test::only;
 using sinew::test::require;
 
@@ -75,8 +82,12 @@ ModulePtr<double> made(Arguments&&... arguments) {
 
 /// A rank's part of the model and of the data.
 struct Rank {
-  Rank(World& world, const Layout& l)
+  /// where: the device on which the rank computes. null: the host.
+  Rank(World& world, const Layout& l, const OnDevice* where)
       : layout(l),
+        device(where == nullptr ? ComputeDevice{} : ComputeDevice{&where->runtime, where->stream}),
+        blas(where == nullptr ? std::unique_ptr<Blas>(std::make_unique<HostBlas>())
+                              : std::make_unique<fake::FakeBlas>(device)),
         mesh(world.communicator(),
              Factorisation({{"tp", l.tp}, {"cp0", l.sharers}, {"cp1", l.cp / l.sharers}, {"dp", l.dp}, {"pp", l.pp}}),
              {"tp", "cp0", "cp1", "dp", "pp", "cp0-cp1", "cp0-cp1-dp", "tp-pp"}),
@@ -84,7 +95,7 @@ struct Rank {
             world.communicator(),
             Factorisation({{"etp", l.etp}, {"ep", l.ep}, {"edp", l.tp * l.cp * l.dp / l.etp / l.ep}, {"pp", l.pp}}),
             {"etp", "ep", "edp", "pp", "ep-pp", "etp-pp", "etp-ep-pp"}),
-        group{mesh.along("tp"), &blas, l.sp},
+        group{mesh.along("tp"), blas.get(), l.sp},
         context{mesh.along("cp0"), mesh.along("cp1")},
         positions(SequenceCut::zig_zag(kLength, l.cp)),
         sequences(kSequences / l.dp / l.micro_batches),
@@ -158,10 +169,14 @@ struct Rank {
     return unit<double>(name, layout.recomputes ? recomputed<double>(std::move(all)) : std::move(all));
   }
   ModulePtr<double> embedding() {
+    const TokenPlaces places(group, sequences, positions, context_rank());
+    ModulePtr<double> table = made<EmbeddingModule<double>>(
+        group, EmbeddingShape{.name = "tokens", .rows = rows, .vocabulary = kVocabulary, .width = kWidth}, 0.5);
+    if (layout.mixer != std::string("attention")) return unit<double>("tokens", std::move(table));
     return unit<double>(
         "tokens",
-        made<EmbeddingModule<double>>(
-            group, EmbeddingShape{.name = "tokens", .rows = rows, .vocabulary = kVocabulary, .width = kWidth}, 0.5));
+        sequence<double>(std::move(table), made<PositionModule<double>>(group, "positions", places, kWidth, 0.2),
+                         made<DropoutModule<double>>(places, kWidth, 7, "tokens", 0.03)));
   }
   ModulePtr<double> head() {
     return unit<double>(
@@ -186,8 +201,9 @@ struct Rank {
   void load(int micro_batch) {
     tokens.clear();
     targets.clear();
+    first_sample = mesh.index("dp") * (kSequences / layout.dp) + micro_batch * sequences;
     for (std::int64_t s = 0; s < sequences; ++s) {
-      const std::int64_t sequence = mesh.index("dp") * (kSequences / layout.dp) + micro_batch * sequences + s;
+      const std::int64_t sequence = first_sample + s;
       for (const std::int64_t at : positions.positions(context_rank())) {
         const auto token = [&](std::int64_t i) { return (i * i + 3 * sequence + i * sequence) % kVocabulary; };
         tokens.push_back(token(at));
@@ -195,9 +211,9 @@ struct Rank {
       }
     }
   }
-  MicroBatch batch() const { return {.tokens = tokens, .targets = targets}; }
+  MicroBatch batch() const { return {.tokens = tokens, .targets = targets, .step = 3, .first_sample = first_sample}; }
   ModelOptions options() {
-    DataParallelOptions data{.gradients = ReduceOp::Sum};
+    DataParallelOptions data{.gradients = ReduceOp::Sum, .device = device};
     if (layout.shards) {
       data.step.offload = Offload::ParametersAndOptimizer;
       data.shards = FileMemory(::testing::TempDir());
@@ -216,13 +232,15 @@ struct Rank {
   }
 
   Layout layout;
-  HostBlas blas;
+  ComputeDevice device;
+  std::unique_ptr<Blas> blas;
   Mesh mesh, expert_mesh;
   LayerGroup group;
   ContextGroup context;
   SequenceCut positions;
   std::int64_t sequences, rows;
   std::vector<std::int64_t> tokens, targets;
+  std::int64_t first_sample = 0;
 };
 
 /// Experts' parameters are units of their own, which their copies shard; dense ones are sharded by all data-parallel
@@ -245,8 +263,8 @@ void require_sharded_experts(const Layout& layout, const std::vector<DataParalle
 }
 
 /// Losses of all steps, and of an evaluation behind them.
-std::vector<double> train(World& world, const Layout& layout) {
-  Rank rank(world, layout);
+std::vector<double> train(World& world, const Layout& layout, const OnDevice* where = nullptr) {
+  Rank rank(world, layout, where);
   const auto allocate = [&](std::size_t bytes) { return world.allocate(bytes); };
   int step = 0;
   std::optional<Model<double>> model;
@@ -268,7 +286,7 @@ std::vector<double> train(World& world, const Layout& layout) {
       rank.load(m);
       tokens = rank.tokens;
       targets = rank.targets;
-      return MicroBatch{.tokens = tokens, .targets = targets};
+      return MicroBatch{.tokens = tokens, .targets = targets, .step = 3, .first_sample = rank.first_sample};
     };
     pipelined.emplace(rank.mesh, CallGroup(rank.mesh.along("pp")), schedule, std::move(stages),
                       PipelineEnds<double>{.batch = batch}, allocate, rank.options());
@@ -317,7 +335,8 @@ std::vector<double> train(World& world, const Layout& layout) {
   return losses;
 }
 
-void compare(const Layout& layout, double tolerance = 1e-12) {
+/// The losses of one rank on the host, which has the same model and all data.
+std::vector<double> losses_alone(const Layout& layout) {
   std::vector<double> expected;
   Layout alone{.key_value_heads = layout.key_value_heads};
   alone.parameter = layout.parameter;
@@ -326,12 +345,28 @@ void compare(const Layout& layout, double tolerance = 1e-12) {
   alone.state_heads = layout.state_heads;
   alone.groups = layout.groups;
   on_threads(1, only("inproc"), [&](World& world) { expected = train(world, alone); });
-  ASSERT_LT(expected.back(), expected.front() - 0.1) << "it does not learn";
-  on_threads(layout.ranks(), only("inproc"), [&](World& world) {
-    const std::vector<double> found = train(world, layout);
-    for (std::size_t i = 0; i < found.size(); ++i)
-      require(std::abs(found[i] - expected[i]) <= tolerance * std::abs(expected[i]),
-              fmt::format("{}: loss {} is {:.15f} instead of {:.15f}", layout.to_string(), i, found[i], expected[i]));
+  EXPECT_LT(expected.back(), expected.front() - 0.1) << "it does not learn";
+  return expected;
+}
+
+void require_near(const Layout& layout, const std::vector<double>& found, const std::vector<double>& expected,
+                  double tolerance) {
+  for (std::size_t i = 0; i < found.size(); ++i)
+    require(std::abs(found[i] - expected[i]) <= tolerance * std::abs(expected[i]),
+            fmt::format("{}: loss {} is {:.15f} instead of {:.15f}", layout.to_string(), i, found[i], expected[i]));
+}
+
+void compare(const Layout& layout, double tolerance = 1e-12) {
+  const std::vector<double> expected = losses_alone(layout);
+  on_threads(layout.ranks(), only("inproc"),
+             [&](World& world) { require_near(layout, train(world, layout), expected, tolerance); });
+}
+
+/// On fake devices, whose memory faults where the host touches it.
+void compare_on_devices(const Layout& layout, double tolerance = 1e-12) {
+  const std::vector<double> expected = losses_alone(layout);
+  on_devices(layout.ranks(), "inproc", [&](World& world, const OnDevice& where) {
+    require_near(layout, train(world, layout, &where), expected, tolerance);
   });
 }
 
@@ -341,6 +376,21 @@ TEST(ModuleLayouts, OfTensorAndSequenceParallelism) {
       for (const int shared : {0, 2}) compare({.tp = tp, .sp = sp, .key_value_heads = shared});
     }
   }
+}
+
+TEST(ModuleLayouts, OnDevices) {
+  fake::add_parallel_kernels();
+  fake::pause_after(64);
+  compare_on_devices({});
+  for (const Recompute recompute : {Recompute::Selective, Recompute::Full})
+    compare_on_devices({.recompute = recompute});
+  for (const bool sp : {false, true}) compare_on_devices({.tp = 3, .sp = sp, .key_value_heads = 2});
+  for (const char* row : {"ddp", "zero1", "zero2", "zero3"}) {
+    compare_on_devices({.dp = 2, .row = row, .micro_batches = 2, .recomputes = true});
+    compare_on_devices({.tp = 2, .dp = 2, .sp = true, .row = row});
+  }
+  compare_on_devices({.tp = 2, .cp = 2, .dp = 2, .sp = true, .row = "zero3"});
+  compare_on_devices({.cp = 4, .sharers = 2, .key_value_heads = 3});
 }
 
 TEST(ModuleLayouts, OfContextParallelism) {

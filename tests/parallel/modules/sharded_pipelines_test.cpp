@@ -21,7 +21,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/data_parallel/memory/memory_plan.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/modules/compose.hpp>

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/modules/compose.hpp>
 #include <sinew/parallel/modules/layers/attention_module.hpp>
 #include <sinew/parallel/modules/layers/experts_module.hpp>

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/scan/head_state_scan.hpp>
 #include <support/worlds.hpp>
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 
 namespace sinew::parallel::test {
 

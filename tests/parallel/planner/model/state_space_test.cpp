@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/mesh/mesh.hpp>
 #include <sinew/parallel/modules/layers/scan_module.hpp>
 #include <sinew/parallel/modules/layers/state_space_module.hpp>

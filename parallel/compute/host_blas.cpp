@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 
 namespace sinew::parallel {
 namespace {

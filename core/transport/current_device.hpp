@@ -2,9 +2,10 @@
 
 #include <sinew/core/transport/device.hpp>
 
-namespace sinew::nccl {
+namespace sinew {
 
-/// NCCL takes the device of the thread; the thread has its own again when this ends.
+/// Makes a device the current one of this thread, for libraries that are passed no device. The destructor restores the
+/// device that was current before.
 class CurrentDevice {
  public:
   CurrentDevice(DeviceRuntime& runtime, int device) : runtime_(runtime), before_(runtime.make_current(device)) {}
@@ -17,4 +18,4 @@ class CurrentDevice {
   const int before_;
 };
 
-}  // namespace sinew::nccl
+}  // namespace sinew
