@@ -36,13 +36,15 @@ class FaultModule final : public sp::Module<T> {
   std::int64_t out_elements() const override { return elements_; }
   bool needs_input() const override { return false; }
   void declare(sp::ParameterList& /*list*/) override {}
-  void forward(sp::Pass<T>& /*pass*/, const T* x, sp::Kept<T>& /*kept*/, T* out) override {
-    if (out != x) std::copy_n(x, elements_, out);
+  bool runs_on_devices() const override { return true; }
+  void forward(sp::Pass<T>& pass, const T* x, sp::Kept<T>& /*kept*/, T* out) override {
+    pass.math().copy(x, out, elements_);
   }
-  void input_gradient(sp::Pass<T>& /*pass*/, const T* /*x*/, sp::Kept<T>& /*kept*/, const T* dout, T* dx) override {
+  void input_gradient(sp::Pass<T>& pass, const T* /*x*/, sp::Kept<T>& /*kept*/, const T* dout, T* dx) override {
     if (dx == nullptr) return;
-    std::copy_n(dout, elements_, dx);
-    if (elements_ > 0 && std::exchange(faults_->overflows, false)) dx[0] = std::numeric_limits<T>::infinity();
+    pass.math().copy(dout, dx, elements_);
+    if (elements_ > 0 && std::exchange(faults_->overflows, false))
+      pass.math().fill(dx, std::numeric_limits<T>::infinity(), 1);
   }
   void weight_gradient(sp::Pass<T>& /*pass*/, const T* /*x*/, sp::Kept<T>& /*kept*/, const T* /*dout*/) override {}
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/expert/dispatcher.hpp>
 #include <sinew/parallel/expert/router_states.hpp>
 #include <sinew/parallel/job/job_config.hpp>

@@ -8,6 +8,7 @@
 #include <sinew/collectives/element_range.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/parallel/checkpoint/folder.hpp>
+#include <sinew/parallel/checkpoint/host_copies.hpp>
 #include <sinew/parallel/checkpoint/load.hpp>
 
 namespace gpt {
@@ -53,7 +54,9 @@ std::int64_t Checkpoints::resume() {
 
 std::int64_t Checkpoints::load(const std::string& folder, std::int64_t step) {
   const std::string of_step = sp::step_folder(folder, step);
-  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, parts(sp::parts_to_load));
+  sp::HostCopies wanted(trainer_->device(), parts(sp::parts_to_load));
+  const sp::Loaded loaded = sp::load_checkpoint(world_->communicator(), of_step, wanted.parts());
+  wanted.send_up();
   if (loaded.metadata.seed != options_->job.seed)
     throw sinew::Error(
         sinew::Code::InvalidArgument,
@@ -157,7 +160,9 @@ void Checkpoints::begin(std::int64_t steps_done) {
     for (Trainer::Held& held : trainer_->held()) saves_->follow(*held.data);
   }
   saving_ = steps_done;
-  or_complain([&] { saves_->save(parts(sp::parts_to_save), metadata); });
+  sp::HostCopies here(trainer_->device(), parts(sp::parts_to_save));
+  here.bring_down();
+  or_complain([&] { saves_->save(here.parts(), metadata); });
 }
 
 template <class Call>

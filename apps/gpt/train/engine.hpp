@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/expert/router_states.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>

@@ -217,6 +217,10 @@ void add_training(CLI::App& app, Options& o) {
   app.add_option("--clip", o.clip, "Largest norm of the gradients; 0: any")
       ->transform(sinew::tools::number(sinew::tools::Least::Is0));
   app.add_option("--blas", o.blas, "Who multiplies matrices")->transform(sinew::tools::one_of({"host", "cublas"}));
+  app.add_option("--device", o.device,
+                 "Where the model is and computes: host, cuda (a device for each rank of a host), or cuda:N")
+      ->type_name("DEVICE");
+  app.add_flag("--tf32", o.tf32, "Multiply f32 matrices on a device with TF32: faster, ten bits of each factor");
   app.add_option("--blas-threads", o.blas_threads, "Of each rank")->transform(sinew::tools::whole_number(1, 1024));
 }
 
@@ -302,6 +306,16 @@ Options read_options(int argc, char** argv) {
   if (generator != nullptr && app.count("--virtual-stages") == 0)
     o.job.virtual_stages = o.job.layout.pp > 1 ? generator->least_virtual_stages : 1;
   o.job.proved = sp::proved_schedule(o.job);
+  if (o.device != "host") {
+    if (o.blas != "host")
+      refuse(fmt::format("--device {} --blas {}: a device multiplies with its own library; leave --blas out", o.device,
+                         o.blas));
+    if (o.elastic || o.buddy_copies > 0)
+      refuse(fmt::format("--device {} {}: only a model on the host can do that; leave one of the two out", o.device,
+                         o.elastic ? "--elastic" : "--buddy-copies"));
+  } else if (o.tf32) {
+    refuse("--tf32: expected --device, too");
+  }
   if (o.blas == "cublas" && o.job.determinism == sinew::Determinism::LayoutInvariant)
     refuse("--blas cublas --determinism layout_invariant: products of that level are made by sinew's own kernel");
   return o;

@@ -30,6 +30,8 @@ struct Options {
   std::vector<std::int64_t> overflow_at;
   int blas_threads = 1;
   std::string blas = "host";
+  std::string device = "host";    ///< where the model is: host, or a name that sp::OpenedDevice takes
+  bool tf32 = false;              ///< f32 products on a device with TF32
   std::string data;               ///< a file; empty: the licence texts of the system
   std::string metrics;            ///< JSON lines; empty: none
   std::string plot;               ///< an SVG of the loss; empty: none

@@ -10,8 +10,8 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/error.hpp>
-#include <sinew/parallel/common/cublas.hpp>
-#include <sinew/parallel/common/host_blas.hpp>
+#include <sinew/parallel/compute/cublas.hpp>
+#include <sinew/parallel/compute/host_blas.hpp>
 #include <sinew/parallel/data_parallel/gradient_norm.hpp>
 #include <sinew/parallel/invariant/exact_sum.hpp>
 #include <sinew/parallel/invariant/invariant_blas.hpp>
@@ -44,8 +44,9 @@ std::string scale_text(const std::optional<sp::LossScalerOptions>& scale) {
 }
 
 /// The engine's facts, and whatever ranks must have in common beside the configuration of the job.
-sp::EngineFacts engine_of(const Options& o, const Text& text) {
+sp::EngineFacts engine_of(const Options& o, const Text& text, const sp::ComputeDevice& device) {
   sp::EngineFacts engine = engine_facts(o.shape);
+  engine.device = device;
   engine.identity = fmt::format(
       "{}\nexperts by {}, {} chunks\nsteps {}, rate {}, warmup {}, weight decay {}, clip {}, loss scale {}, overflows "
       "at {}, saved: {}, every {} steps, buddy copies: every {} steps, resumed: {}\ntext of {} bytes, {:x}",
@@ -77,15 +78,26 @@ std::unique_ptr<sp::Blas> blas_of(const Options& options) {
   return std::make_unique<sp::HostBlas>(sp::HostBlasOptions{.threads = options.blas_threads});
 }
 
-Trainer::Trainer(sinew::World& world, const Options& options, const Text& text)
+ModelPlace::ModelPlace(const sinew::World& world, const Options& options) {
+  if (options.device != "host") {
+    const std::vector<int> here = world.cluster().ranks_on_host(world.rank());
+    opened_ = std::make_unique<sp::OpenedDevice>(
+        options.device, static_cast<int>(std::ranges::find(here, world.rank()) - here.begin()));
+    blas_ = sp::make_cublas(opened_->device(), {.tf32 = options.tf32});
+  } else {
+    blas_ = blas_of(options);
+  }
+}
+
+Trainer::Trainer(sinew::World& world, const Options& options, const Text& text, ModelPlace place)
     : options_(&options),
       text_(&text),
-      job_(world, options.job, engine_of(options, text), initial_values(world, options, false),
+      place_(std::move(place)),
+      job_(world, options.job, engine_of(options, text, place_.device()), initial_values(world, options, false),
            initial_values(world, options, true)),
       all_(&world.communicator()),
       routers_(options.shape.layers_with_experts(), options.shape.experts.count, options.shape.experts.bias_rate),
-      blas_(blas_of(options)),
-      engine_(make_engine(job_, options, routers_, *blas_)),
+      engine_(make_engine(job_, options, routers_, place_.blas())),
       steps_done_(options.resume.empty() ? 0 : -1) {
   if (options.loss_scale) scaler_.emplace(*options.loss_scale);
   held_.push_back(held_of(job_.data(), options));

@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <sinew/collectives/world.hpp>
-#include <sinew/parallel/common/blas.hpp>
+#include <sinew/parallel/compute/blas.hpp>
+#include <sinew/parallel/compute/opened_device.hpp>
 #include <sinew/parallel/data_parallel/weighted_loss.hpp>
 #include <sinew/parallel/expert/router_states.hpp>
 #include <sinew/parallel/job/job.hpp>
@@ -23,16 +25,35 @@
 
 namespace gpt {
 
-/// The products of matrices that the options ask for.
+/// The products of matrices on the host that the options ask for.
 std::unique_ptr<sp::Blas> blas_of(const Options& options);
+
+/// The place where a model is, and what multiplies matrices there.
+class ModelPlace {
+ public:
+  /// As the options say. On a device the ranks of a host take its devices in turn.
+  /// Errors: as sp::OpenedDevice, sp::make_cublas and sp::HostBlas.
+  ModelPlace(const sinew::World& world, const Options& options);
+  /// The place of this blas.
+  explicit ModelPlace(std::unique_ptr<sp::Blas> blas) : blas_(std::move(blas)) {}
+
+  sp::Blas& blas() const noexcept { return *blas_; }
+  sp::ComputeDevice device() const { return blas_->device(); }
+
+ private:
+  std::unique_ptr<sp::OpenedDevice> opened_;
+  std::unique_ptr<sp::Blas> blas_;
+};
 
 /// Trains: batches of the text through the model, on all ranks together.
 /// Thread:   the World's.
 /// Lifetime: ends before World and text.
 class Trainer {
  public:
-  /// Errors: as Job.
-  Trainer(sinew::World& world, const Options& options, const Text& text);
+  /// Errors: as ModelPlace and Job.
+  Trainer(sinew::World& world, const Options& options, const Text& text)
+      : Trainer(world, options, text, ModelPlace(world, options)) {}
+  Trainer(sinew::World& world, const Options& options, const Text& text, ModelPlace place);
 
   /// Sees what this rank owns, with the scaled gradients of the sum of the losses, before it is updated. scale makes
   /// them those of the mean. It does not see steps that are skipped. It is called for dense parameters first, then for
@@ -61,6 +82,7 @@ class Trainer {
   std::string explain() { return job_.explain() + engine_->explain(); }
 
   sp::Job& job() noexcept { return job_; }
+  sp::ComputeDevice device() const { return place_.device(); }
   /// Parameters of one kind, and their optimizer.
   struct Held {
     sp::DataParallel* data;
@@ -80,11 +102,11 @@ class Trainer {
 
   const Options* options_;
   const Text* text_;
+  ModelPlace place_;
   sp::Job job_;
   sinew::Communicator* all_;
   std::vector<Held> held_;
   sp::RouterStates routers_;
-  std::unique_ptr<sp::Blas> blas_;
   std::unique_ptr<Engine> engine_;
   std::optional<sp::LossScaler> scaler_;
   std::int64_t steps_done_;

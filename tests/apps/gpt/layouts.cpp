@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <gpt/train/plan.hpp>
 #include <gpt/train/trainer.hpp>
 #include <mutex>
@@ -11,10 +12,15 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <sinew/core/transport/drain.hpp>
 #include <sinew/parallel/common/keyed_random.hpp>
 #include <sinew/parallel/job/job_rules.hpp>
 #include <sinew/parallel/pipeline/generators/generators.hpp>
 #include <support/worlds.hpp>
+
+#include "fakes/fake_blas.hpp"
+#include "fakes/fake_kernels.hpp"
+#include "support/fake_devices.hpp"
 
 namespace gpt::test {
 namespace {
@@ -29,14 +35,27 @@ double largest(const std::vector<double>& of) {
   return most;
 }
 
+std::vector<double> on_host(sinew::Buffer numbers, const sp::ComputeDevice& device) {
+  std::vector<double> here(numbers.bytes / sizeof(double));
+  if (here.empty()) return here;
+  const sinew::Buffer to(reinterpret_cast<std::byte*>(here.data()), numbers.bytes);
+  if (device.exists()) {
+    device.runtime->copy_async(to, numbers, device.stream);
+    sinew::drain(*device.runtime, device.stream);
+  } else {
+    std::memcpy(to.data, numbers.data, numbers.bytes);
+  }
+  return here;
+}
+
 /// f(path, number of an element in the whole, its gradient) of all that this rank owns.
 template <class F>
 void for_each_gradient(const sp::DataParallel& data, std::span<const sp::OwnedPart> owned, const F& f) {
   for (const sp::OwnedPart& part : owned) {
     const sp::DataParameter& info = data.parameters()[static_cast<std::size_t>(part.parameter)];
-    const auto* gradient = reinterpret_cast<const double*>(part.gradient.data);
+    const std::vector<double> gradient = on_host(part.gradient, data.device());
     for (std::int64_t k = part.first; k < part.last; ++k)
-      f(info, static_cast<std::size_t>(info.number_in_whole(k)), gradient[k - part.first]);
+      f(info, static_cast<std::size_t>(info.number_in_whole(k)), gradient[static_cast<std::size_t>(k - part.first)]);
   }
 }
 
@@ -101,35 +120,73 @@ Training train_alone(const Options& options, const Text& text) {
   return all;
 }
 
-Deviation train_together(int ranks, const Options& options, const Training& alone, const Text& text, int changed) {
-  Deviation worst{.runs = 1, .of_gradient = name_of(ranks, options.job), .of_loss = name_of(ranks, options.job)};
-  std::map<std::string, double> scales;
-  for (const auto& [path, gradient] : alone.gradients) scales[path] = largest(gradient);
-  const Text other = words(true);
-  std::mutex mutex;
-  sinew::test::on_threads(ranks, threads(), [&](sinew::World& world) {
-    Text mine_to_read = text;
-    Trainer trainer(world, options, mine_to_read);
-    if (world.rank() == changed) mine_to_read = other;  // behind the back of those who compare
+namespace {
+
+/// Trains on one rank of several, and compares it with one process.
+class ComparisonWithOne {
+ public:
+  ComparisonWithOne(int ranks, const Options& options, const Training& alone)
+      : options_(&options),
+        alone_(&alone),
+        worst_{.runs = 1, .of_gradient = name_of(ranks, options.job), .of_loss = name_of(ranks, options.job)} {
+    for (const auto& [path, gradient] : alone.gradients) scales_[path] = largest(gradient);
+  }
+
+  void train(Trainer& trainer) {
     Deviation mine;
     const auto note = [](double& most, double now) { most = std::isfinite(now) ? std::max(most, now) : 1e300; };
     const auto watch = [&](const sp::DataParallel& data, std::span<const sp::OwnedPart> owned, double scale) {
       for_each_gradient(data, owned, [&](const sp::DataParameter& info, std::size_t number, double gradient) {
-        note(mine.gradient, std::abs(scale * gradient - alone.gradients.at(info.path)[number]) / scales.at(info.path));
+        note(mine.gradient,
+             std::abs(scale * gradient - alone_->gradients.at(info.path)[number]) / scales_.at(info.path));
       });
     };
-    for (std::int64_t step = 0; step < options.steps; ++step) {
+    for (std::int64_t step = 0; step < options_->steps; ++step) {
       const StepReport report = trainer.step(step, step == 0 ? Trainer::Watcher(watch) : Trainer::Watcher());
-      note(mine.loss, std::abs(report.loss / alone.losses[static_cast<std::size_t>(step)] - 1));
-      if (step == 0) note(mine.gradient, std::abs(report.norm / alone.norms.front() - 1));
-      mine.routed += route_alike(report.routers, alone.routers[static_cast<std::size_t>(step)]) ? 0 : 1;
+      note(mine.loss, std::abs(report.loss / alone_->losses[static_cast<std::size_t>(step)] - 1));
+      if (step == 0) note(mine.gradient, std::abs(report.norm / alone_->norms.front() - 1));
+      mine.routed += route_alike(report.routers, alone_->routers[static_cast<std::size_t>(step)]) ? 0 : 1;
     }
-    const std::lock_guard lock(mutex);
-    worst.gradient = std::max(worst.gradient, mine.gradient);
-    worst.loss = std::max(worst.loss, mine.loss);
-    worst.routed = std::max(worst.routed, mine.routed);
+    const std::lock_guard lock(mutex_);
+    worst_.gradient = std::max(worst_.gradient, mine.gradient);
+    worst_.loss = std::max(worst_.loss, mine.loss);
+    worst_.routed = std::max(worst_.routed, mine.routed);
+  }
+
+  const Deviation& worst() const noexcept { return worst_; }
+
+ private:
+  const Options* options_;
+  const Training* alone_;
+  std::map<std::string, double> scales_;
+  std::mutex mutex_;
+  Deviation worst_;
+};
+
+}  // namespace
+
+Deviation train_together(int ranks, const Options& options, const Training& alone, const Text& text, int changed) {
+  ComparisonWithOne comparison(ranks, options, alone);
+  const Text other = words(true);
+  sinew::test::on_threads(ranks, threads(), [&](sinew::World& world) {
+    Text mine_to_read = text;
+    Trainer trainer(world, options, mine_to_read);
+    if (world.rank() == changed) mine_to_read = other;  // behind the back of those who compare
+    comparison.train(trainer);
   });
-  return worst;
+  return comparison.worst();
+}
+
+Deviation train_on_devices(int ranks, const Options& options, const Training& alone, const Text& text) {
+  sinew::fake::add_parallel_kernels();
+  ComparisonWithOne comparison(ranks, options, alone);
+  sinew::test::on_devices(ranks, "inproc", [&](sinew::World& world, const sinew::test::OnDevice& where) {
+    Trainer trainer(
+        world, options, text,
+        ModelPlace(std::make_unique<sinew::fake::FakeBlas>(sp::ComputeDevice{&where.runtime, where.stream})));
+    comparison.train(trainer);
+  });
+  return comparison.worst();
 }
 
 std::vector<sp::JobConfig> layouts_of(int ranks, const Options& options) {

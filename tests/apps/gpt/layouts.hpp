@@ -39,6 +39,9 @@ struct Deviation {
 Deviation train_together(int ranks, const Options& options, const Training& alone, const Text& text = words(),
                          int changed = -1);
 
+/// The same on fake devices, whose memory faults where the host touches it.
+Deviation train_on_devices(int ranks, const Options& options, const Training& alone, const Text& text = words());
+
 /// Every layout of so many ranks over dp, cp and tp that the rules admit: rows cut between layers, taken apart or not;
 /// every number of ranks that share heads; ZeRO 0 to 3.
 std::vector<sinew::parallel::JobConfig> layouts_of(int ranks, const Options& options);
