@@ -2,13 +2,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <sinew/core/base/made_once.hpp>
+#include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 extern char** environ;
 
@@ -87,9 +92,32 @@ Row list_row(std::string_view name, std::string_view expected, std::string_view 
           [member](const Config& c) { return fmt::format("{}", fmt::join(c.*member, ",")); }};
 }
 
+/// A variable that others read from the environment, at other times than a Config. It is checked and shown here.
+Row row_of_environment(std::string_view name, std::string_view expected, std::string_view meaning,
+                       bool (*is_good)(std::string_view)) {
+  return {name, expected, meaning,
+          [is_good](Config&, std::string_view v) {
+            if (!is_good(v)) reject();
+          },
+          [name](const Config&) {
+            const char* const value = std::getenv(std::string(name).c_str());
+            return std::string(value == nullptr ? "" : value);
+          }};
+}
+
+bool is_start_tree(std::string_view text) {
+  const auto both = parse_number_pair<int>(text);
+  return both && both->first >= 1 && both->second >= 1;
+}
+
+bool is_rank_limits(std::string_view text) {
+  const auto both = parse_number_pair<int>(text);
+  return both && both->first >= 1 && both->first <= both->second;
+}
+
 std::vector<Row> make_rows() {
   return {
-      {"SINEW_TIMEOUT", "a duration above 0, such as 30s or 5min",
+      {"SINEW_TIMEOUT", "a duration above 0 with a unit, such as 30s or 5min",
        "how long a wait without a deadline of its own lasts",
        [](Config& c, std::string_view v) {
          c.timeout = parse_duration(v);
@@ -121,7 +149,7 @@ std::vector<Row> make_rows() {
        [](const Config& c) { return std::to_string(c.tcp_streams); }},
       text_row("SINEW_OFI_PROVIDER", "a provider of libfabric such as tcp;ofi_rxm", "what ofi uses of libfabric",
                &Config::ofi_provider),
-      {"SINEW_PORTS", "a range such as 20000-20100", "ports that tcp and the store listen on",
+      {"SINEW_PORTS", "a range of 1 to 65535, such as 20000-20100", "ports that tcp and the store listen on",
        [](Config& c, std::string_view v) {
          const std::size_t dash = v.find('-');
          if (dash == std::string_view::npos) reject();
@@ -140,7 +168,14 @@ std::vector<Row> make_rows() {
                [](auto& c) -> auto& { return c.tls.key; }),
       text_row("SINEW_TLS_CA", "a file name", "PEM: the authorities whose certificates the job's are",
                [](auto& c) -> auto& { return c.tls.authority; }),
-      text_row("SINEW_RSH", "a command such as ssh -q", "how sinew-run starts ranks on other hosts", &Config::rsh),
+      {"SINEW_RSH", "a command such as ssh -p 2222: words with spaces between, without quotes",
+       "how sinew-run starts ranks on other hosts",
+       [](Config& c, std::string_view v) {
+         if (v.find_first_not_of(" \t") == std::string_view::npos || v.find_first_of("'\"") != std::string_view::npos)
+           reject();
+         c.rsh = v;
+       },
+       [](const Config& c) { return c.rsh; }},
       text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
       switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too", &Config::time_calls),
       switch_row("SINEW_PYTHON_SITES", "names each call from Python by its line, not only calls that wait for 200 ms",
@@ -167,13 +202,13 @@ std::vector<Row> make_rows() {
          const char* asked = std::getenv("SINEW_ALONE");
          return std::string(asked == nullptr ? "0" : asked);
        }},
-      {"SINEW_JOB", "any text", "set by sinew-run: names the job on this host", [](Config&, std::string_view) {},
-       [](const Config&) { return std::string(); }},
-      {"SINEW_START_TREE", "FAN_OUT:RANKS, such as 16:257",
-       "jobs of so many ranks start over a tree of hosts; a host has at most so many hosts below it",
-       [](Config&, std::string_view) {}, [](const Config&) { return std::string(); }},
-      {"SINEW_ELASTIC", "MIN:MAX in ranks, such as 2:8", "set by sinew-run: the job gains and loses ranks",
-       [](Config&, std::string_view) {}, [](const Config&) { return std::string(); }},
+      row_of_environment("SINEW_JOB", "any text", "set by sinew-run: names the job on this host",
+                         [](std::string_view) { return true; }),
+      row_of_environment("SINEW_START_TREE", "FAN_OUT:RANKS, two whole numbers of 1 to 2147483647, such as 16:257",
+                         "jobs of so many ranks start over a tree of hosts; a host has at most so many hosts below it",
+                         is_start_tree),
+      row_of_environment("SINEW_ELASTIC", "MIN:MAX in ranks, 1 to 2147483647 and MIN not above MAX, such as 2:8",
+                         "set by sinew-run: the job gains and loses ranks", is_rank_limits),
   };
 }
 
@@ -187,7 +222,7 @@ void read_value(const Row& row, Config& config, std::string_view value) {
   try {
     row.read(config, value);
   } catch (const Error&) {
-    throw Error(Code::InvalidArgument, fmt::format("{}={}: expected {}", row.name, value, row.expected));
+    throw Error(Code::InvalidArgument, fmt::format("{}={}: expected {}", row.name, shown_value(value), row.expected));
   }
 }
 
@@ -197,8 +232,51 @@ std::string known_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Counts the characters that must be put in, left out or exchanged to make one text of the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t exchanged = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({exchanged, row[j] + 1, diagonal + 1});
+    }
+  }
+  return row.back();
+}
+
+/// "did you mean SINEW_TIMEOUT? "; empty: no variable has a name that is nearly this one.
+std::string suggestion(std::string_view name) {
+  constexpr std::size_t kMostSlips = 2;
+  const auto slips = [name](const Row& row) { return distance(name, row.name); };
+  const auto nearest = std::ranges::min_element(rows(), {}, slips);
+  return slips(*nearest) > kMostSlips ? "" : fmt::format("did you mean {}? ", nearest->name);
+}
+
 [[noreturn]] void reject_name(std::string_view name) {
-  throw Error(Code::InvalidArgument, fmt::format("{}: no such variable; known are {}", name, known_names()));
+  throw Error(Code::InvalidArgument,
+              fmt::format("{}: no such variable; {}known are {}", shown_value(name), suggestion(name), known_names()));
+}
+
+void require_known_names() {
+  for (char** e = environ; *e != nullptr; ++e) {
+    const std::string_view entry(*e);
+    if (!entry.starts_with("SINEW_")) continue;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (std::ranges::find(rows(), name, &Row::name) == rows().end()) reject_name(name);
+  }
+}
+
+/// Errors: InvalidArgument. It names the host, because each host of a job may have an environment of its own.
+template <class Read>
+void read_here(const Read& read) {
+  try {
+    read();
+  } catch (const Error& e) {
+    throw Error(e.code(), fmt::format("{} (this host: {})", e.what(), host_name()));
+  }
 }
 
 }  // namespace
@@ -208,18 +286,13 @@ Config Config::from_environment() {
 #ifndef NDEBUG
   config.verify_plans = true;
 #endif
-  for (const Row& row : rows()) {
-    const char* value = std::getenv(std::string(row.name).c_str());
-    if (value != nullptr) read_value(row, config, value);
-  }
-  for (char** e = environ; *e != nullptr; ++e) {
-    const std::string_view entry(*e);
-    if (!entry.starts_with("SINEW_")) continue;
-    const std::string_view name = entry.substr(0, entry.find('='));
-    bool known = false;
-    for (const Row& row : rows()) known = known || row.name == name;
-    if (!known) reject_name(name);
-  }
+  read_here([&config] {
+    for (const Row& row : rows()) {
+      const char* value = std::getenv(std::string(row.name).c_str());
+      if (value != nullptr) read_value(row, config, value);
+    }
+    require_known_names();
+  });
   return config;
 }
 
@@ -227,7 +300,7 @@ void Config::set(std::string_view entry) {
   const std::size_t equals = entry.find('=');
   if (equals == std::string_view::npos)
     throw Error(Code::InvalidArgument,
-                fmt::format("'{}' is no setting: expected NAME=VALUE, such as SINEW_TIMEOUT=30s", entry));
+                fmt::format("'{}' is no setting: expected NAME=VALUE, such as SINEW_TIMEOUT=30s", shown_value(entry)));
   const std::string_view name = entry.substr(0, equals);
   if (name == "SINEW_ALONE" || name == "SINEW_JOB" || name == "SINEW_ELASTIC" || name == "SINEW_LOG" ||
       name == "SINEW_START_TREE")

@@ -30,7 +30,8 @@ Bytes random_secret() {
 
 Bytes secret_from_file(const std::string& path) {
   constexpr std::string_view kSetting = "SINEW_SECRET_FILE";
-  std::string content = guarded_file(kSetting, path, Guard::Secret, kMostBytes, "a secret such as 32 random ones");
+  std::string content =
+      guarded_file(kSetting, path, Guard::Secret, kMostBytes, "the job's secret, such as 32 random bytes");
   std::string_view text = content;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
   Bytes secret(kSecretBytes);
@@ -38,7 +39,7 @@ Bytes secret_from_file(const std::string& path) {
   const std::size_t bytes = text.size();
   OPENSSL_cleanse(content.data(), content.size());
   if (bytes < kLeastBytes) {
-    throw Error(Code::InvalidArgument, fmt::format("{}={}: holds {} bytes, expected at least {} random ones", kSetting,
+    throw Error(Code::InvalidArgument, fmt::format("{}={}: holds {} bytes, expected {} random bytes or more", kSetting,
                                                    path, bytes, kLeastBytes));
   }
   return secret;

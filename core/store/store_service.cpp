@@ -147,7 +147,8 @@ ElasticMembers& StoreService::members() {
   if (!membership_)
     throw Error(
         Code::Unavailable,
-        "this job is not elastic, so no rank can join it; expected sinew-run with --nodes MIN:MAX or --spares N");
+        "SINEW_ELASTIC is set for this process, but its job has a fixed number of ranks; sinew-run alone sets "
+        "SINEW_ELASTIC: unset it, or start the job by sinew-run with --nodes MIN:MAX, --min-ranks N or --spares N");
   return *membership_;
 }
 

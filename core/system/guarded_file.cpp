@@ -53,7 +53,7 @@ std::string guarded_file(std::string_view setting, const std::string& path, Guar
   const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0)
-    refuse(fmt::format("cannot be read ({}), expected a file with {} here", std::strerror(errno), instead));
+    refuse(fmt::format("cannot be read ({}), expected a file that holds {}", std::strerror(errno), instead));
   if (const std::string why = complaint(about, guard, path); !why.empty()) refuse(why);
   std::string content(most + 1, '\0');
   std::size_t have = 0;

@@ -10,6 +10,7 @@
 
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
+#include <sinew/core/system/host_name.hpp>
 
 namespace sinew {
 namespace {
@@ -101,8 +102,11 @@ TEST(Config, Takes_EveryVariable) {
 }
 
 TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
-  EXPECT_EQ(refusal("SINEW_TIMEOUT", "5x"), "SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min");
-  EXPECT_EQ(refusal("SINEW_PORTS", "70000-70001"), "SINEW_PORTS=70000-70001: expected a range such as 20000-20100");
+  const std::string here = " (this host: " + host_name() + ")";
+  EXPECT_EQ(refusal("SINEW_TIMEOUT", "5x"),
+            "SINEW_TIMEOUT=5x: expected a duration above 0 with a unit, such as 30s or 5min" + here);
+  EXPECT_EQ(refusal("SINEW_PORTS", "70000-70001"),
+            "SINEW_PORTS=70000-70001: expected a range of 1 to 65535, such as 20000-20100" + here);
   for (const char* ports : {"", "1", "-", "2-1", "0-5", "1-", "1-2-3", "a-b", "1-99999999999"}) {
     EXPECT_THAT(refusal("SINEW_PORTS", ports), HasSubstr("expected a range")) << ports;
   }
@@ -117,12 +121,31 @@ TEST(Config, SaysWhatIsExpected_WhenAValueIsBad) {
   EXPECT_THAT(refusal("SINEW_CACHE", ""), HasSubstr("expected a file name"));
   for (const char* host : {"", "tab\there", "caf\xe9"})
     EXPECT_THAT(refusal("SINEW_HOST_ID", host), HasSubstr("expected printable ASCII characters")) << host;
+  for (const char* tree : {"foo", "16", "16:", ":257", "0:257", "16:0", "16:257:1", "16:99999999999"}) {
+    EXPECT_THAT(refusal("SINEW_START_TREE", tree),
+                HasSubstr("expected FAN_OUT:RANKS, two whole numbers of 1 to 2147483647, such as 16:257"))
+        << tree;
+  }
+  for (const char* limits : {"9:1", "foo", "0:2", "2:"})
+    EXPECT_THAT(refusal("SINEW_ELASTIC", limits), HasSubstr("expected MIN:MAX in ranks, 1 to 2147483647")) << limits;
+  for (const char* shell : {"", " ", "ssh -o 'A B'", "ssh \"-q\""})
+    EXPECT_THAT(refusal("SINEW_RSH", shell), HasSubstr("words with spaces between, without quotes")) << shell;
+}
+
+TEST(Config, ShowsTheBeginningOfALongValue) {
+  const std::string text = std::string(59, 'x') + "\u00e9" + std::string(1000, 'y');
+  EXPECT_THAT(refusal("SINEW_TIMEOUT", text.c_str()),
+              HasSubstr("SINEW_TIMEOUT=" + text.substr(0, 59) + ".. (1061 bytes): expected"));
 }
 
 TEST(Config, NamesTheKnownOnes_WhenAVariableIsUnknown) {
   const std::string message = refusal("SINEW_TIMOUT", "5s");
-  EXPECT_THAT(message, HasSubstr("SINEW_TIMOUT: no such variable"));
-  EXPECT_THAT(message, HasSubstr("SINEW_TIMEOUT"));
+  EXPECT_THAT(message,
+              HasSubstr("SINEW_TIMOUT: no such variable; did you mean SINEW_TIMEOUT? known are SINEW_TIMEOUT, "));
+  EXPECT_THAT(message, HasSubstr(" (this host: " + host_name() + ")"));
+  EXPECT_THAT(refusal("SINEW_TLS_KEYS", "k"), HasSubstr("did you mean SINEW_TLS_KEY? "));
+  EXPECT_THAT(refusal("SINEW_NONSENSE", "5s"),
+              HasSubstr("SINEW_NONSENSE: no such variable; known are SINEW_TIMEOUT, "));
 }
 
 TEST(Config, IgnoresVariables_OfOthers) {
@@ -151,14 +174,16 @@ TEST(Config, TakesAnEntry_AsTheEnvironmentWouldHoldIt) {
 
 TEST(Config, RefusesAnEntry_ThatTheEnvironmentCouldNotHold) {
   EXPECT_THAT(refused_entry("SINEW_TIMEOUT=5x"), HasSubstr("SINEW_TIMEOUT=5x: expected a duration"));
-  EXPECT_THAT(refused_entry("SINEW_TIMOUT=5s"), HasSubstr("SINEW_TIMOUT: no such variable; known are"));
+  EXPECT_THAT(refused_entry("SINEW_TIMOUT=5s"),
+              HasSubstr("SINEW_TIMOUT: no such variable; did you mean SINEW_TIMEOUT? known are"));
   EXPECT_THAT(refused_entry("SINEW_TIMEOUT"), HasSubstr("'SINEW_TIMEOUT' is no setting: expected NAME=VALUE"));
   EXPECT_THAT(refused_entry("SINEW_ALONE=1"), HasSubstr("only the environment can set this variable"));
 }
 
 TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
-  const Variable v[] = {
-      {"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"}, {"SINEW_ALONE", "1"}};
+  const Variable v[] = {{"SINEW_TIMEOUT", "1500us"}, {"SINEW_PORTS", "1-2"}, {"SINEW_TRANSPORTS", "shm,tcp"},
+                        {"SINEW_ALONE", "1"},        {"SINEW_JOB", "j"},     {"SINEW_START_TREE", "2:9"},
+                        {"SINEW_ELASTIC", "2:8"},    {"SINEW_RSH", "ssh -q"}};
   const auto entries = describe(Config::from_environment());
   const auto entry = [&](std::string_view name) {
     const auto found = std::ranges::find(entries, name, &ConfigEntry::name);
@@ -168,6 +193,10 @@ TEST(Describe, ShowsWhatIsInEffect_AsItWouldBeWritten) {
   EXPECT_EQ(entry("SINEW_TIMEOUT").value, "1500us");
   EXPECT_EQ(entry("SINEW_PORTS").value, "1-2");
   EXPECT_EQ(entry("SINEW_ALONE").value, "1");
+  EXPECT_EQ(entry("SINEW_JOB").value, "j");
+  EXPECT_EQ(entry("SINEW_START_TREE").value, "2:9");
+  EXPECT_EQ(entry("SINEW_ELASTIC").value, "2:8");
+  EXPECT_EQ(entry("SINEW_RSH").value, "ssh -q");
   EXPECT_EQ(entry("SINEW_TRANSPORTS").value, "shm,tcp");
   EXPECT_TRUE(entry("SINEW_PORTS").set);
   EXPECT_FALSE(entry("SINEW_TRACE").set);

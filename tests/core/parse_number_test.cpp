@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -34,6 +35,13 @@ TEST(ParseNumber, Reads_OtherBases) {
   EXPECT_EQ(parse_number<unsigned>("0xff", 16), std::nullopt);
   EXPECT_EQ(parse_number<unsigned>("fg", 16), std::nullopt);
   EXPECT_EQ(parse_number<unsigned>("102", 2), std::nullopt);
+}
+
+TEST(ParseNumberPair, TakesTwoNumbers_WithAColonBetween) {
+  EXPECT_EQ(parse_number_pair<int>("16:257"), std::pair(16, 257));
+  EXPECT_EQ(parse_number_pair<int>("9:1"), std::pair(9, 1));
+  for (const char* text : {"", ":", "1", "1:", ":1", "1:2:3", "a:1", "1 :2", "1:99999999999"})
+    EXPECT_EQ(parse_number_pair<int>(text), std::nullopt) << text;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <sinew/core/base/version.hpp>
+#include <sinew/core/system/host_name.hpp>
 #include <sinew/topology/format/json/json.hpp>
 #include <support/run_program.hpp>
 
@@ -143,14 +144,32 @@ TEST(SinewInfo, EndsWithTwoAndOneLine_WhenInputIsBad) {
         << ranks;
   }
   EXPECT_EQ(complaint({"plan", "all_reduce", "8"}, {"SINEW_TIMEOUT=5x"}),
-            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min\n");
+            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0 with a unit, such as 30s or 5min (this host: " +
+                host_name() + ")\n");
   EXPECT_THAT(complaint({"plan", "all_gather", "1MiB", "--op", "max"}),
               HasSubstr("--op: max: expected none, as all_gather combines nothing"));
   EXPECT_EQ(complaint({"config"}, {"SINEW_TIMEOUT=5x"}),
-            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0, such as 30s or 5min\n");
+            "sinew-info: SINEW_TIMEOUT=5x: expected a duration above 0 with a unit, such as 30s or 5min (this host: " +
+                host_name() + ")\n");
   EXPECT_THAT(complaint({"config"}, {"SINEW_TIMEOUT=0s"}), HasSubstr("expected a duration above 0"));
   EXPECT_THAT(complaint({}, {"SINEW_NONSENSE=1"}),
               StartsWith("sinew-info: SINEW_NONSENSE: no such variable; known are "));
+  for (const char* command : {"config", "doctor"}) {
+    EXPECT_THAT(complaint({command}, {"SINEW_START_TREE=foo"}),
+                StartsWith("sinew-info: SINEW_START_TREE=foo: expected "));
+    EXPECT_THAT(complaint({command}, {"SINEW_ELASTIC=9:1"}), StartsWith("sinew-info: SINEW_ELASTIC=9:1: expected "));
+  }
+  EXPECT_EQ(complaint({"topology", "--from", ""}), "sinew-info: --from: expected a value, found none\n");
+  EXPECT_EQ(complaint({"topology", "--svg", ""}), "sinew-info: --svg: expected a value, found none\n");
+}
+
+TEST(SinewInfo, ListsTheOptionJson_InTheHelpOfEachCommand) {
+  for (const char* command : {"topology", "transports", "plan", "config", "doctor", "hang", "trace"}) {
+    const Outcome help = info({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_THAT(help.out, testing::ContainsRegex("\n +--json +Print JSON instead of text")) << command;
+  }
+  EXPECT_THAT(info({"--json", "config"}).out, StartsWith("["));
 }
 
 TEST(SinewInfo, PlansForRanksThatItStarts_AsJsonThatCanBeRead) {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 
@@ -44,14 +45,15 @@ std::uint64_t parse_bytes(std::string_view text) {
                                     {"TiB", kTiB},  {"t", kTiB}};
   if (const auto bytes = scaled(text, kUnits)) return *bytes;
   throw Error(Code::InvalidArgument,
-              fmt::format("'{}': expected a size in bytes such as 8, 4KiB, 64MiB, 1GiB or 2TiB", text));
+              fmt::format("'{}': expected a size in bytes such as 8, 4KiB, 64MiB, 1GiB or 2TiB", shown_value(text)));
 }
 
 Duration parse_duration(std::string_view text) {
   static constexpr Unit kUnits[] = {{"us", 1}, {"ms", 1000}, {"s", 1000000}, {"min", 60000000}, {"h", 3600000000}};
   const auto us = scaled(text, kUnits);
   if (us && *us < std::uint64_t{1} << 53) return std::chrono::microseconds(*us);
-  throw Error(Code::InvalidArgument, fmt::format("'{}': expected a duration such as 500ms, 30s or 5min", text));
+  throw Error(Code::InvalidArgument,
+              fmt::format("'{}': expected a duration such as 500ms, 30s or 5min", shown_value(text)));
 }
 
 std::string format_bytes(std::uint64_t bytes) {
