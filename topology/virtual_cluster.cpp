@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -7,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/topology/catalog/machine_rates.hpp>
 #include <sinew/topology/catalog/named_machines.hpp>
@@ -52,10 +54,11 @@ Asked asked_for(const std::string& text) {
   if (const std::size_t x = text.rfind('x'); x != std::string::npos) {
     if (const auto hosts = number_in(std::string_view(text).substr(x + 1))) return {text.substr(0, x), *hosts, {}};
   }
-  throw Error(Code::InvalidArgument,
-              fmt::format("'{}': expected a machine, 'x' and a number of hosts, such as dgx-h100x8, or ':' and the "
-                          "ranks on each host, such as xeon-2s:3+5; a machine is a file or one of {}",
-                          text, fmt::join(machine_names(), ", ")));
+  throw Error(
+      Code::InvalidArgument,
+      fmt::format("'{}': expected a machine, 'x' and a number of hosts, {} at most, such as dgx-h100x8, or ':' and "
+                  "the ranks on each host, such as xeon-2s:3+5; a machine is a file or one of {}",
+                  shown_value(text), std::numeric_limits<int>::max(), fmt::join(machine_names(), ", ")));
 }
 
 bool has_name(std::string_view machine) {

@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 #include <list>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/process_lock.hpp>
 #include <sinew/core/base/random.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/reachable_addresses.hpp>
 #include <sinew/core/net/secret.hpp>
@@ -77,15 +79,12 @@ void become_relay_if_first(const StoreClient::Options& root, const SocketAddress
 StartTree start_tree(const Lookup& lookup) {
   const auto text = lookup("SINEW_START_TREE");
   if (!text) return {kRelayFanOut, kStarRanks + 1};
-  const std::size_t colon = text->find(':');
-  const auto fan_out = parse_number<int>(text->substr(0, colon));
-  const auto ranks = colon == std::string::npos ? std::nullopt : parse_number<int>(text->substr(colon + 1));
-  if (!fan_out || *fan_out < 1 || !ranks || *ranks < 1)
+  const auto tree = parse_number_pair<int>(*text);
+  if (!tree || tree->first < 1 || tree->second < 1)
     throw Error(Code::InvalidArgument,
-                fmt::format("SINEW_START_TREE={}: expected FAN_OUT:RANKS, two whole numbers of at least 1, such as "
-                            "{}:{}",
-                            *text, kRelayFanOut, kStarRanks + 1));
-  return {*fan_out, *ranks};
+                fmt::format("SINEW_START_TREE={}: expected FAN_OUT:RANKS, two whole numbers of 1 to {}, such as {}:{}",
+                            shown_value(*text), std::numeric_limits<int>::max(), kRelayFanOut, kStarRanks + 1));
+  return {tree->first, tree->second};
 }
 
 StoreClient::Options through_host_relay(StoreClient::Options options, const Config& config, Deadline deadline) {

@@ -4,6 +4,7 @@
 
 #include <sinew/collectives/launch/lookup.hpp>
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -21,9 +22,7 @@ std::optional<int> variable_number(const Lookup& lookup, const char* name, int l
   const auto value = parse_number<int>(*text);
   if (!value || *value < least || *value > most) {
     throw Error(Code::InvalidArgument,
-                most == std::numeric_limits<int>::max()
-                    ? fmt::format("{}={}: expected a whole number of at least {}", name, *text, least)
-                    : fmt::format("{}={}: expected a whole number of {}..{}", name, *text, least, most));
+                fmt::format("{}={}: expected a whole number, {} to {}", name, shown_value(*text), least, most));
   }
   return value;
 }

@@ -31,7 +31,8 @@ bool is_on_one_host(const LaunchVariables& v, bool has_secret) {
   throw Error(
       Code::Unavailable,
       fmt::format("ranks are on several hosts ({}), so they need a shared secret: {}set SINEW_SECRET_FILE to a file "
-                  "with the same random bytes on every host, or start them with sinew-run --hosts ({})",
+                  "with the same random bytes on every host, or start the ranks with sinew-run --hosts. A secret "
+                  "could also come from MUNGE, which does not work here ({})",
                   v.spread.empty() ? v.master_said + " is no address of this machine" : v.spread,
                   v.cure.empty() ? "" : v.cure + ", ", why_no_munge));
 }
@@ -85,15 +86,15 @@ std::uint16_t serve_at_master_port(HostedStore& store, const std::string& name, 
 
 /// Rank 0's store for several hosts. It stays until the process ends, because ranks may come to the next World while
 /// the last one is still being taken down, and the port is one for all Worlds. Without a secret it makes one, and MUNGE
-/// carries it.
+/// carries it. `hint`: as for HostedStore.
 Served serve_hosts(const SocketAddress& place, const std::string& name, const LaunchVariables& v, Bytes secret,
-                   std::shared_ptr<const Munge> munge, const Config& config) {
+                   std::shared_ptr<const Munge> munge, std::string hint, const Config& config) {
   const ProcessLock lock(OfProcess::HostedStores);
   static std::map<std::string, Served> by_name;
   Served& served = by_name[name];
   if (served.store) return served;
   if (munge) secret = random_secret();
-  auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config);
+  auto fresh = std::make_shared<HostedStore>(v.ranks, secret, config, std::move(hint));
   fresh->listen(take_place(place, v));  // first: a second job of this user ends here and takes no port
   const std::uint16_t port = serve_at_master_port(*fresh, name, v);
   if (munge) {
@@ -158,6 +159,39 @@ std::string one_host_because(const Way& way, const LaunchVariables& v) {
                      v.spread.empty() ? "rank 0's address" : "each rank the number of ranks on its own host");
 }
 
+/// MASTER_ADDR leads to this host, and rank 0 is not found here.
+std::string other_host_cure(const LaunchVariables& v, const std::string& address) {
+  const bool is_name = v.master_host != address;
+  return fmt::format(
+      "{} is {}an address of this host; if rank 0 is on another host, set MASTER_ADDR to an address of "
+      "that host on all ranks{}",
+      v.master_said, is_name ? address + " here, " : "", is_name ? ", or correct /etc/hosts" : "");
+}
+
+/// The address that a text is; nullopt where it is a name.
+std::optional<SocketAddress> address_in(const std::string& text) {
+  try {
+    return SocketAddress::parse(fmt::format("[{}]:1", text));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// A likely reason why the other ranks do not find rank 0, which this process is. A name is not looked up for this,
+/// because that may take long. `master`: empty where MASTER_ADDR was not looked up.
+std::string elsewhere_hint(const LaunchVariables& v, const MasterHost& master) {
+  bool is_here = master.is_here;
+  if (master.addresses.empty()) {
+    const auto address = address_in(v.master_host);
+    is_here = !address || address->is_own();
+  }
+  if (is_here) return "";
+  return fmt::format(
+      "{} is no address of this host, on which rank 0 runs, so the other ranks look for rank 0 at "
+      "another place; set MASTER_ADDR to an address of this host on all ranks",
+      v.master_said);
+}
+
 void stay_on_host(Way& way, const SocketAddress& place, const LaunchVariables& v, const Config& config) {
   Bootstrap& b = way.bootstrap;
   const std::string because = one_host_because(way, v);
@@ -176,12 +210,10 @@ void go_over_tcp(Way& way, const MasterHost& master, const std::string& name, co
   const SocketAddress place = user_socket(name);
   b.store = store_number(name);
   if (master.is_here) {
-    way.hint->cure =
-        fmt::format("{} means {} here: if rank 0 is on another host, give its address, or correct /etc/hosts",
-                    v.master_said, master.addresses.front().host_text());
+    way.hint->cure = other_host_cure(v, master.addresses.front().host_text());
   }
   if (v.rank == 0) {
-    Served served = serve_hosts(place, name, v, b.secret, munge, config);
+    Served served = serve_hosts(place, name, v, b.secret, munge, elsewhere_hint(v, master), config);
     way.hosted = std::move(served.store);
     way.offer = std::move(served.offer);
     b.addresses = {place};

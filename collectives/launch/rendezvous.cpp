@@ -59,8 +59,10 @@ std::optional<ElasticLimits> Rendezvous::limits() {
 std::shared_ptr<Rendezvous> Rendezvous::of_process(const Config& config) {
   const LaunchVariables v = read_launch_variables(process_environment());
   if (v.kind != LaunchKind::Elastic)
-    throw Error(Code::InvalidArgument,
-                "this process belongs to no elastic job; expected sinew-run with --nodes MIN:MAX or --spares N");
+    throw Error(
+        Code::InvalidArgument,
+        "this process belongs to no elastic job; expected a job of sinew-run with --nodes MIN:MAX, --min-ranks N "
+        "or --spares N");
   const ProcessLock lock(OfProcess::Rendezvous);
   static std::shared_ptr<Rendezvous> shared;
   static pid_t made_by = 0;  // a fork's child needs a connection of its own

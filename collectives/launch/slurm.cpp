@@ -1,3 +1,4 @@
+#include <limits>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -5,6 +6,7 @@
 #include <sinew/collectives/launch/protocols/slurm_nodes.hpp>
 #include <sinew/collectives/launch/slurm.hpp>
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew {
@@ -132,7 +134,9 @@ std::optional<SlurmStep> slurm_step(const Lookup& lookup) {
   }
   const std::string job_text = required(lookup, "SLURM_JOB_ID");
   const auto job = parse_number<std::uint32_t>(job_text);  // in a federation with its cluster's number at the top
-  if (!job) reject_slurm_variable(fmt::format("SLURM_JOB_ID={}: expected a whole number", job_text));
+  if (!job)
+    reject_slurm_variable(fmt::format("SLURM_JOB_ID={}: expected a whole number, 0 to {}", shown_value(job_text),
+                                      std::numeric_limits<std::uint32_t>::max()));
   step.name = fmt::format("slurm-{}.{}", *job, *id);
   // Above what Linux gives to connections (to 60999).
   constexpr std::uint32_t kFirstPort = 61440, kPorts = 1 << 12, kApart = 257;  // not a page

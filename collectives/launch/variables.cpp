@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include <sinew/collectives/launch/variables.hpp>
 #include <sinew/core/base/made_once.hpp>
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/core/net/socket_address.hpp>
 
@@ -47,8 +50,10 @@ void read_local(const Lookup& lookup, LaunchVariables& v, const char* rank_name,
                                   ranks_name, v.local_ranks, v.ranks));
     }
   }
-  if (v.local_rank > v.rank)
-    reject_variable(fmt::format("{}={} exceeds this process's rank {}", rank_name, v.local_rank, v.rank));
+  if (v.ranks > 0 && v.local_rank >= v.ranks) {
+    reject_variable(fmt::format("{}={} contradicts {}: expected a number below {}, the rank's number on its host",
+                                rank_name, v.local_rank, v.promise, v.ranks));
+  }
 }
 
 bool is_ipv6(std::string_view text) {
@@ -69,7 +74,7 @@ void read_master_host(LaunchVariables& v, const std::string& text) {
     reject_variable(
         fmt::format("{}: expected a host name or an address without a port, such as node0, 10.0.0.1, "
                     "fd00::1 or [fd00::1]",
-                    v.master_said));
+                    shown_value(v.master_said)));
   }
 }
 
@@ -151,13 +156,13 @@ LaunchVariables read_elastic(const Lookup& lookup) {
   LaunchVariables v;
   v.ranks = 0;  // the rendezvous knows
   const std::string said = *lookup("SINEW_ELASTIC");
-  const std::size_t colon = std::min(said.find(':'), said.size());
-  const auto least = parse_number<int>(std::string_view(said).substr(0, colon));
-  const auto most = parse_number<int>(std::string_view(said).substr(std::min(colon + 1, said.size())));
-  if (!least || !most || *least < 1 || *most < *least)
-    reject_variable(fmt::format("SINEW_ELASTIC={}: expected MIN:MAX in ranks, such as 2:8", said));
-  v.least_ranks = *least;
-  v.most_ranks = *most;
+  const auto limits = parse_number_pair<int>(said);
+  if (!limits || limits->first < 1 || limits->second < limits->first) {
+    reject_variable(
+        fmt::format("SINEW_ELASTIC={}: expected MIN:MAX in ranks, 1 to {} and MIN not above MAX, such as 2:8",
+                    shown_value(said), std::numeric_limits<int>::max()));
+  }
+  std::tie(v.least_ranks, v.most_ranks) = *limits;
   v.master_port = read_port(lookup, 0);
   return v;
 }

@@ -125,8 +125,40 @@ TEST(LaunchVariables, Contradictions_ShowBothValues) {
   EXPECT_THAT(complaint(with(kMaster, {{"RANK", "4"}})), AllOf(HasSubstr("RANK=4"), HasSubstr("WORLD_SIZE=4")));
   EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}})), HasSubstr("LOCAL_RANK=2"));
   EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_WORLD_SIZE", "5"}})), HasSubstr("exceeds the 4 ranks"));
-  EXPECT_THAT(complaint(with(kMaster, {{"LOCAL_RANK", "3"}})), HasSubstr("exceeds this process's rank 1"));
+  EXPECT_EQ(complaint(with(kMaster, {{"LOCAL_RANK", "4"}})),
+            "LOCAL_RANK=4 contradicts WORLD_SIZE=4: expected a number below 4, the rank's number on its host");
   EXPECT_THAT(complaint(with(kPmi1, {{"PMI_RANK", "9"}})), HasSubstr("PMI_SIZE=4"));
+}
+
+/// sinew numbers the ranks of a host itself.
+TEST(LaunchVariables, LocalRanks_MayBeInAnotherOrderThanRanks) {
+  EXPECT_EQ(read(with(kMaster, {{"RANK", "0"}, {"LOCAL_RANK", "1"}})).local_rank, 1);
+  EXPECT_EQ(read(with(kMaster, {{"RANK", "0"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}})).local_rank, 1);
+}
+
+TEST(LaunchVariables, Numbers_NameTheSmallestAndTheLargest) {
+  EXPECT_EQ(complaint(with(kMaster, {{"WORLD_SIZE", "99999999999"}})),
+            "WORLD_SIZE=99999999999: expected a whole number, 1 to 2147483647");
+  EXPECT_EQ(complaint(with(kMaster, {{"RANK", "-1"}})), "RANK=-1: expected a whole number, 0 to 2147483647");
+  EXPECT_EQ(complaint(with(kMaster, {{"MASTER_PORT", "65536"}})),
+            "MASTER_PORT=65536: expected a whole number, 1 to 65535");
+}
+
+TEST(LaunchVariables, ElasticLimits_AreTwoNumbersInOrder) {
+  const Environment elastic = {{"SINEW_ELASTIC", "2:8"}, {"SINEW_JOB", "j"}, {"MASTER_PORT", "29500"}};
+  EXPECT_EQ(read(elastic).least_ranks, 2);
+  EXPECT_EQ(read(elastic).most_ranks, 8);
+  for (const char* wrong : {"9:1", "2", "2:8:9", ":", "0:1", "a:b", "1:99999999999"}) {
+    EXPECT_EQ(complaint(with(elastic, {{"SINEW_ELASTIC", wrong}})),
+              std::string("SINEW_ELASTIC=") + wrong +
+                  ": expected MIN:MAX in ranks, 1 to 2147483647 and MIN not above MAX, such as 2:8");
+  }
+}
+
+TEST(LaunchVariables, ALongValue_IsShownInPart) {
+  const std::string text(500, 'x');
+  EXPECT_EQ(complaint(with(kMaster, {{"WORLD_SIZE", text}})),
+            "WORLD_SIZE=" + text.substr(0, 60) + ".. (500 bytes): expected a whole number, 1 to 2147483647");
 }
 
 TEST(LaunchVariables, MasterAddress_MayBeIpv6_InBracketsOrNot) {
@@ -155,9 +187,9 @@ TEST(LaunchVariables, Numbers_AreCheckedToTheLastCharacter) {
     EXPECT_THAT(complaint(with(kMaster, {{"RANK", bad}})), HasSubstr(std::string("RANK=") + bad));
   }
   for (const char* bad : {"0", "65536", "http"}) {
-    EXPECT_THAT(complaint(with(kMaster, {{"MASTER_PORT", bad}})), HasSubstr("1..65535"));
+    EXPECT_THAT(complaint(with(kMaster, {{"MASTER_PORT", bad}})), HasSubstr("1 to 65535"));
   }
-  EXPECT_THAT(complaint(with(kMaster, {{"WORLD_SIZE", "0"}})), HasSubstr("at least 1"));
+  EXPECT_THAT(complaint(with(kMaster, {{"WORLD_SIZE", "0"}})), HasSubstr("1 to 2147483647"));
 }
 
 }  // namespace

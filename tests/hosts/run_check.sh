@@ -49,7 +49,7 @@ case $case in
   needed)
     make_hosts 3 2
     black_out
-    start 2 "what --check leaves: 2 hosts and at least 3 needed; host $(address 1): link: " "; cure: " -- --env SINEW_INTERFACE=link1
+    start 2 "the job needs 3 hosts or more, and what --check leaves has only 2; host $(address 1): link: " "; cure: " -- --env SINEW_INTERFACE=link1
     if grep -q '^rank' <<<"$said"; then wrong "a rank has started"; fi
     ;;
   cut_off) # the remote shell gets there, and the ranks there get nowhere

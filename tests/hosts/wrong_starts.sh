@@ -207,6 +207,10 @@ case $case in
     own_hosts 1 "127.0.1.1 n0"
     ranks 0 1 2
     ;;
+  master_is_another_host)
+    export MASTER_ADDR=$n1
+    ranks 0 1 2
+    ;;
   name_comes_late)
     own_hosts 1
     ranks 0 1 2
@@ -289,6 +293,18 @@ case $case in
     for r in 0 1 2; do rank $r env LOCAL_WORLD_SIZE=3 LOCAL_RANK=$r; done
     ;;
   local_rank_twice) both_here LOCAL_WORLD_SIZE=2 LOCAL_RANK=0 ;;
+  local_ranks_turned)
+    export WORLD_SIZE=2
+    for r in 0 1; do start $r 0 env RANK=$r LOCAL_RANK=$((1 - r)) LOCAL_WORLD_SIZE=2 "$programs/roll_call"; done
+    ;;
+  start_tree)
+    ranks 0 2
+    rank 1 env SINEW_START_TREE=foo
+    ;;
+  variable_unknown)
+    ranks 0 2
+    rank 1 env SINEW_TIMOUT=5s
+    ;;
   few_descriptors)
     ranks 0 2
     rank 1 prlimit --nofile=16

@@ -28,7 +28,7 @@ constexpr std::string_view kEntries[] = {
 
 int whole(std::string_view entry, std::string_view value) {
   if (const auto number = parse_number<int>(value)) return *number;
-  refuse(entry, value, "a whole number");
+  refuse(entry, value, fmt::format("a whole number, {} at most", std::numeric_limits<int>::max()));
 }
 
 Recompute recompute_of(std::string_view value) {
