@@ -34,7 +34,7 @@ TEST(RankSet, ReadsRanksAndRanges) {
       parse_ranks("--tee", wrong);
       ADD_FAILURE() << wrong;
     } catch (const Error& e) {
-      EXPECT_THAT(e.what(), HasSubstr(fmt::format("--tee={}: expected ranks such as", wrong)));
+      EXPECT_THAT(e.what(), HasSubstr(fmt::format("--tee={}: expected ranks of 0 to 65535, such as", wrong)));
     }
   }
 }

@@ -116,7 +116,8 @@ TEST(SinewRunCheck, EndsTheStart_NamingHostAndCure_WhereNoneCanBeLeftOut) {
   }
   const Outcome lost = checked_run({"--hosts", "a:1,c:1", "echo", "started"});
   EXPECT_EQ(lost.exit_code, 2);
-  EXPECT_THAT(lines(lost.err).back(), HasSubstr("what --check leaves: 1 host and at least 2 needed; host c: "));
+  EXPECT_THAT(lines(lost.err).back(),
+              HasSubstr("the job needs 2 hosts or more, and what --check leaves has only 1; host c: "));
 }
 
 TEST(SinewRunCheck, SaysSo_WhenTheJobWouldFailOnAllHosts) {
@@ -142,7 +143,7 @@ TEST(SinewRunNodes, TakeAsManyHostsAsAsked) {
   EXPECT_EQ(lines(most.out).size(), 3u) << most.err;
   const Outcome few = sinew_run({"--nnodes", "3", "--hosts", "a:1,b:2", "true"}, {rsh.variable()});
   EXPECT_EQ(few.exit_code, 2);
-  EXPECT_THAT(few.err, HasSubstr("--hosts: 2 hosts and at least 3 needed"));
+  EXPECT_THAT(few.err, HasSubstr("the job needs 3 hosts or more, and --hosts has only 2"));
   for (const char* wrong : {"0", "x", "2:1", "1:", ":2", "-1"}) {
     const Outcome o = sinew_run({fmt::format("--nodes={}", wrong), "--hosts", "a:1", "true"}, {rsh.variable()});
     EXPECT_EQ(o.exit_code, 2);

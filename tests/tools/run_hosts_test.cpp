@@ -92,6 +92,9 @@ TEST(SinewRunHosts, SaySo_WhenAHostCannotBeReached) {
   const Outcome o = sinew_run({"--hosts", "a:2,b:1", "sleep", "1000"}, {"SINEW_RSH=false"});
   EXPECT_EQ(o.exit_code, 255);
   EXPECT_THAT(o.err, AllOf(HasSubstr("host a: "), HasSubstr("ranks 0, 1 lost")));
+  EXPECT_THAT(o.err, HasSubstr("make `false a true` work without a password"));
+  const Outcome words = sinew_run({"--hosts", "a:1", "true"}, {"SINEW_RSH=false -p  2222"});
+  EXPECT_THAT(words.err, HasSubstr("cure: make `false -p 2222 a true` work without a password, and have sinew on"));
   const FakeRsh rsh;
   const Outcome none = sinew_run({"--hosts", "a:2", "/no/such/program"}, {rsh.variable()});
   EXPECT_EQ(none.exit_code, 255);
@@ -138,6 +141,19 @@ TEST(SinewRunSlurm, ReachesItsNodesThroughSrun_UnlessSinewRshSaysOtherwise) {
   EXPECT_EQ(lines_of(srun.log()).size(), 2u) << "SINEW_RSH counts";
   EXPECT_EQ(lines_of(rsh.log()).size(), 2u);
   EXPECT_EQ(sinew_run({"--hosts", "localhost:1", "true"}, {srun.variable()}).exit_code, 0);
+}
+
+TEST(SinewRunSlurm, NamesACommandOfSruns_WhenANodeCannotBeReached) {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("/bin/false", folder / "srun");
+  const FakeRsh rsh;
+  Strings variables = allocation(rsh);
+  variables.back() = fmt::format("PATH={}:/usr/bin:/bin", folder / "");
+  const Outcome o = sinew_run({"true"}, variables);
+  EXPECT_EQ(o.exit_code, 255);
+  EXPECT_THAT(o.err,
+              HasSubstr("make `srun --overlap -N1 -n1 --ntasks-per-node=1 --mpi=none --cpu-bind=none -w n1 true` "
+                        "work without a password"));
 }
 
 TEST(SinewRunSlurm, TakesTheFirstRanks_AndNoMoreThanThereAre) {

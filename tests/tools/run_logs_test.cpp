@@ -162,7 +162,7 @@ TEST(SinewRunLogs, NeedAFolder) {
       {{"--log-rotate", "1"}, "--log-rotate 1: expected SIZE[,KEEP]"},
       {{"--log-rotate", "1MiB,x"}, "--log-rotate 1MiB,x: expected SIZE[,KEEP]"},
       {{"--log-rotate", "soon"}, "--log-rotate soon: expected"},
-      {{"--tee=x"}, "--tee=x: expected ranks such as"},
+      {{"--tee=x"}, "--tee=x: expected ranks of 0 to 65535, such as"},
       {{"--tee=0-3", "--redirect=3"}, "both name rank 3"},
       {{"--standalone", "--hosts", "a:1"}, "--standalone --hosts a:1: expected one of the two"},
   };
@@ -195,8 +195,9 @@ TEST(SinewRunSummary, NamesTheFirstFailure_ItsLastLines_AndTheRanksItEnded) {
     EXPECT_THAT(o.err, HasSubstr(fmt::format(", pid {} ended with exit code 7 at ", lines_of(folder / "pid.1").at(0))));
     EXPECT_THAT(o.err, AllOf(HasSubstr("sinew-run:   | cause 31\n"), HasSubstr("sinew-run:   | cause 50\n"),
                              Not(HasSubstr("cause 30\n"))));
-    EXPECT_THAT(o.err, HasSubstr("sinew-run ended because of it: ranks 0, 2\n"));
-    EXPECT_THAT(o.err, HasSubstr("/attempt_0/RANK/stderr.log, rank 1's on host " + host));
+    EXPECT_THAT(o.err, HasSubstr("sinew-run: sinew-run then ended ranks 0, 2\n"));
+    EXPECT_THAT(o.err, AllOf(HasSubstr("sinew-run: the log files of rank 1 are " + plain(folder / "logs/")),
+                             HasSubstr("/attempt_0/1/stderr.log and stdout.log on host " + host)));
   }
 }
 
@@ -208,8 +209,8 @@ TEST(SinewRunSummary, TellsWhatFailedByItself_FromWhatWasEnded) {
                                {"--on-failure", "continue"});
   EXPECT_EQ(o.exit_code, 128 + SIGSEGV);
   EXPECT_THAT(o.err, AllOf(HasSubstr("the job failed: rank 0 on host "), HasSubstr("was killed by SIGSEGV")));
-  EXPECT_THAT(o.err, HasSubstr("failed after it: ranks 1, 2 ended with exit code 3\n"));
-  EXPECT_THAT(o.err, Not(HasSubstr("ended because of it")));
+  EXPECT_THAT(o.err, HasSubstr("after that ranks 1, 2 ended with exit code 3\n"));
+  EXPECT_THAT(o.err, Not(HasSubstr("then ended")));
 }
 
 TEST(SinewRunSummary, IsNotThere_WhenAllIsWell_OrAUserEndsTheJob) {

@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -123,7 +124,7 @@ TEST(SinewRun, KillsAfterTheGrace_WhoeverIgnoresSigterm) {
                                            folder / "ready", stubborn(folder)),
                                {"--grace", "500ms"});
   EXPECT_EQ(o.exit_code, 7);
-  EXPECT_THAT(o.err, HasSubstr("1 rank did not end within 0.5 s of SIGTERM (--grace): SIGKILL"));
+  EXPECT_THAT(o.err, HasSubstr("1 rank did not end within 0.5 s of SIGTERM (--grace), so SIGKILL ends it"));
 }
 
 TEST(SinewRun, KillsAfterTheGrace_WhoeverIgnoresAUsersSignal) {
@@ -360,20 +361,47 @@ TEST(SinewRun, AnswersBadInputWithOneLine) {
       {{"-n", "99999999999", "ls"}, "'99999999999': expected a whole number, 1 to 65536"},
       {{"-n", "2", "--restarts", "99999999999", "ls"}, "0 to 1000000"},
       {{"-n", "2"}, "PROGRAM"},
+      {{"-n", "2", ""}, "which PROGRAM?"},
       {{"-n", "2", "/no/such/program"}, "/no/such/program: No such file"},
       {{"-n", "2", "--frobnicate", "ls"}, "--frobnicate"},
-      {{"-n", "2", "--on-failure", "maybe", "ls"}, "end,continue"},
+      {{"-n", "2", "--on-failure", "ignore", "ls"},
+       "'ignore': expected end (when a rank fails, the others are ended) or continue (the others go on)"},
       {{"-n", "2", "--restarts", "-1", "ls"}, "--restarts"},
+      {{"-np", "2", "ls"}, "'p': expected -n N; -np is an option of other launchers"},
+      {{"--nproc-per-node", "2", "ls"}, "--nproc-per-node: no such option; expected -n N, "},
+      {{"--nproc-per-node=2", "ls"}, "--nproc-per-node=2: no such option; expected -n N, "},
+      {{"--hostfile", "hosts", "ls"},
+       "--hostfile: no such option; expected --hosts HOST:RANKS,... on the command line"},
+      {{"-n", "2", "--nodes", "2", "ls"},
+       "--nodes 2: there is only this host, because --hosts names no others and this is no shell of an allocation of "
+       "Slurm's with others; expected --hosts HOST:RANKS,... with 2 hosts or more"},
+      {{"-n", "2", "--nodes", "99999999999", "ls"}, "MIN or MIN:MAX with MIN not above MAX, each 1 to 65536"},
+      {{"--hosts", "a:99999999999", "ls"}, "with 1 to 65536 ranks on each host"},
+      {{"-n", "1", "--min-ranks", "2", "ls"},
+       "--min-ranks 2: the job starts with 1 rank only; expected --min-ranks 1 or fewer"},
+      {{"-n", "2", "--backoff", "5", "ls"}, "--backoff 5: '5' is no duration with a unit; expected FIRST[,LONGEST]"},
+      {{"-n", "2", "--backoff", "2min,1s", "ls"}, "--backoff 2min,1s: the longest wait is shorter than the first"},
+      {{"-n", "2", "--env", "RANK=7", "ls"}, "--env RANK=7: sinew-run itself sets RANK for each rank"},
+      {{"-n", "2", "--env", "SINEW_JOB", "ls"}, "--env SINEW_JOB: sinew-run itself sets SINEW_JOB"},
+      {{"-n", "2", "--log-dir", "", "ls"}, "--log-dir: expected a value, found none"},
+      {{"-n", "2", "--log-dir", "l", "--tee", "1", "ls"}, "--tee 1: expected --tee=1, with '=' before the ranks"},
+      {{"-n", "2", "--log-dir", "l", "--redirect", "0,1", "ls"}, "--redirect 0,1: expected --redirect=0,1"},
+      {{"-n", "3", "--log-dir", "l", "--tee=5", "ls"}, "--tee=5: the job has no rank 5; expected ranks of 0 to 2"},
+      {{"-n", "3", "--log-dir", "l", "--redirect=1-3", "ls"}, "--redirect=1-3: the job has no rank 3"},
+      {{"-n", "3", "--log-dir", "l", "--tee=3-", "ls"}, "--tee=3-: the job has no rank 3"},
+      {{"-n", "3", "--log-dir", "l", "--tee=99999999999", "ls"}, "expected ranks of 0 to 65535"},
+      {{"-n", std::string(500, '7'), "ls"}, "'" + std::string(60, '7') + ".. (500 bytes)': expected a whole number"},
       {{"--hosts", "a:x", "ls"}, "HOST:RANKS"},
       {{"--hosts", "a:2,,b", "ls"}, "HOST:RANKS"},
       {{"--hosts", "-oProxyCommand=x:2", "ls"}, "HOST:RANKS"},
       {{"-n", "5", "--hosts", "a:2,b:2", "ls"}, "4 ranks only"},
       {{"-n", "2", "--env", "=x", "ls"}, "NAME=VALUE"},
-      {{"-n", "2", "--grace", "soon", "ls"}, "--grace soon: expected a duration such as"},
-      {{"-n", "2", "--grace", "5", "ls"}, "--grace 5: expected a duration such as"},
+      {{"-n", "2", "--grace", "soon", "ls"}, "--grace soon: expected a duration with a unit, such as"},
+      {{"-n", "2", "--grace", "5", "ls"}, "--grace 5: expected a duration with a unit, such as"},
       {{"-n", "2", "--grace", "-5s", "ls"}, "--grace"},
       {{"-n", "2", "--grace", "", "ls"}, "--grace"},
-      {{"-n", "2", "--grace", "99999999999999h", "ls"}, "--grace 99999999999999h: expected a duration such as"},
+      {{"-n", "2", "--grace", "99999999999999h", "ls"},
+       "--grace 99999999999999h: expected a duration with a unit, such as"},
   };
   for (const auto& [arguments, expected] : cases) {
     const Outcome o = sinew_run(arguments);
@@ -382,9 +410,73 @@ TEST(SinewRun, AnswersBadInputWithOneLine) {
     EXPECT_THAT(o.err, HasSubstr(expected));
     EXPECT_EQ(o.out, "");
   }
+  EXPECT_FALSE(std::filesystem::exists("l")) << "no folder was made for a job that was not started";
   const Outcome variable = sinew_run({"-n", "1", "ls"}, {"SINEW_TIMEOUT=5x"});
   EXPECT_EQ(variable.exit_code, 2);
   EXPECT_THAT(variable.err, HasSubstr("SINEW_TIMEOUT=5x"));
+}
+
+TEST(SinewRun, SaysThatARelativeLogFolder_NeedsAWorkingDirectory) {
+  const ScratchFolder folder;
+  const std::string script =
+      fmt::format("mkdir {0} && cd {0} && rmdir {0} && exec {1} -n 1 --log-dir logs true", folder / "gone", SINEW_RUN);
+  const Outcome o = run_program({"sh", "-c", script});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(o.err,
+            "sinew-run: --log-dir logs: the working directory cannot be found (No such file or directory); expected a "
+            "path that begins with /\n");
+}
+
+TEST(SinewRun, SaysNothingOfLogFiles_ThatCannotBeMade) {
+  const Outcome o = sinew_run({"-n", "1", "--log-dir", "/proc/none", "true"});
+  EXPECT_EQ(o.exit_code, 2);
+  EXPECT_EQ(lines(o.err).size(), 1u) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("--log-dir: cannot make /proc/none"));
+}
+
+/// In a shell that sends the signal when the file `folder`/ready is there. The outcome is that of sinew-run.
+Outcome signalled(const ScratchFolder& folder, const char* signal, const std::string& arguments) {
+  return run_program({"bash", "-c",
+                      fmt::format("{0} {1} & until [ -s {2} ]; do sleep 0.05; done; kill -{3} $!; wait $!", SINEW_RUN,
+                                  arguments, folder / "ready", signal)});
+}
+
+TEST(SinewRun, SaysWhyAJobThatMayLoseRanksCannotGoOn) {
+  const Outcome o = run_script(2, "[ $LOCAL_RANK = 1 ] && exit 3; sleep 1000", {"--min-ranks", "2"});
+  EXPECT_EQ(o.exit_code, 3);
+  EXPECT_THAT(o.err,
+              HasSubstr("sinew-run: the job cannot go on: 1 rank is left, it needs 2 or more, and no rank may be "
+                        "started again (--restarts)\n"));
+}
+
+TEST(SinewRun, SaysWhichSignalEndsAJob) {
+  const ScratchFolder folder;
+  const Outcome o =
+      signalled(folder, "TERM", fmt::format("-n 1 --grace 20s sh -c 'echo x > {}; exec sleep 1000'", folder / "ready"));
+  EXPECT_EQ(o.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(o.err, "sinew-run: SIGTERM ends the job: 1 rank gets it, too, and has 20 s to end (--grace)\n");
+}
+
+/// Ctrl-C ends the reader of a pipe as well.
+TEST(SinewRun, EndsAsItsRanksDo_WhereNobodyReadsWhichSignalEndsTheJob) {
+  const ScratchFolder folder;
+  const Outcome o = run_program(
+      {"bash", "-c",
+       fmt::format("{0} -n 1 sh -c 'trap \"exit 0\" TERM; echo x > {1}; while :; do sleep 0.05; done' > >(true) 2>&1 & "
+                   "until [ -s {1} ]; do sleep 0.05; done; kill -TERM $!; wait $!",
+                   SINEW_RUN, folder / "ready")});
+  EXPECT_EQ(o.exit_code, 0) << o.err;
+}
+
+TEST(SinewRun, SaysWhichSignalEndsAJob_ThatWaitsToStartAgain) {
+  const ScratchFolder folder;
+  const Outcome o = run_program(
+      {"bash", "-c",
+       fmt::format("{0} -n 1 --restarts 1 --backoff 10min false 2>{1} & until grep -q 'again in' {1}; do sleep 0.05; "
+                   "done; sleep 0.2; kill -TERM $!; wait $!; code=$?; cat {1} >&2; exit $code",
+                   SINEW_RUN, folder / "said")});
+  EXPECT_EQ(o.exit_code, 128 + SIGTERM);
+  EXPECT_EQ(lines(o.err).back(), "sinew-run: SIGTERM ends the job before the ranks were started again") << o.err;
 }
 
 }  // namespace

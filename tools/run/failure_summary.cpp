@@ -43,10 +43,11 @@ std::vector<std::string> FailureSummary::lines(const std::string& logs) const {
       rest.remove_prefix(std::min(line.size() + 1, rest.size()));
     }
   }
-  if (!ended_.empty()) all.push_back(fmt::format("sinew-run ended because of it: {}", named(ended_)));
-  for (const auto& [how, ranks] : failed_) all.push_back(fmt::format("failed after it: {} {}", named(ranks), how));
+  if (!ended_.empty()) all.push_back(fmt::format("sinew-run then ended {}", named(ended_)));
+  for (const auto& [how, ranks] : failed_) all.push_back(fmt::format("after that {} {}", named(ranks), how));
   if (!logs.empty())
-    all.push_back(fmt::format("log files: {}/RANK/stderr.log, rank {}'s on host {}", logs, f.rank, f.host));
+    all.push_back(fmt::format("the log files of rank {0} are {1}/{0}/stderr.log and stdout.log on host {2}", f.rank,
+                              logs, f.host));
   return all;
 }
 

@@ -166,7 +166,7 @@ void Fleet::start_here(LocalPlan plan, RankEvents events) {
   }
 }
 
-void Fleet::start_agent(LocalPlan plan, RankEvents events, std::vector<std::string> command, const std::string& host) {
+void Fleet::start_agent(LocalPlan plan, RankEvents events, AgentCommand command, const std::string& host) {
   const AgentTask task{std::move(plan), master_port_, name_, store_addresses_, secret_};
   ranks_.push_back(
       std::make_unique<RemoteRanks>(loop_, std::move(events), std::move(command), host, task, config_.timeout));

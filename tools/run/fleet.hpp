@@ -15,6 +15,8 @@
 
 namespace sinew::run {
 
+struct AgentCommand;
+
 /// All ranks of one start on all their hosts, and the store at which they meet. The store listens at a UNIX socket
 /// here, and over TCP if some ranks are on other hosts.
 class Fleet {
@@ -54,7 +56,7 @@ class Fleet {
     if (options_.elastic) store_.expect(running());
   }
   void start_here(LocalPlan plan, RankEvents events);
-  void start_agent(LocalPlan plan, RankEvents events, std::vector<std::string> command, const std::string& host);
+  void start_agent(LocalPlan plan, RankEvents events, AgentCommand command, const std::string& host);
   std::string master_address() const;
 
   EventLoop& loop_;

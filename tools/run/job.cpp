@@ -57,7 +57,7 @@ int Job::finish() {
     kill_if_late();
     if (fleet_.running() == 0 && !awaits_return()) close_output();
     if (interrupted_by_ != 0 && fleet_.running() == 0 && printer_.stuck() >= kReaderPatience) printer_.forget();
-    if (printer_.closed() && !ending_) {
+    if (printer_.closed() && !ending_ && interrupted_by_ == 0) {
       exit_code_ = exit_code_.value_or(128 + SIGPIPE);
       end_others();
     }
@@ -125,8 +125,10 @@ void Job::on_member_ended(int number, const Ending& ending) {
   int left = fleet_.running();
   for (const auto& [n, r] : returns_) left += r.is_due ? 1 : 0;
   if (left >= options_.elastic->least) return;
-  report(fmt::format("{} of at least {} ranks are left, and {} restarts were allowed", left, options_.elastic->least,
-                     options_.restarts));
+  report(fmt::format("the job cannot go on: {} rank{} left, it needs {} or more, and {}", left,
+                     left == 1 ? " is" : "s are", options_.elastic->least,
+                     options_.restarts == 0 ? "no rank may be started again (--restarts)"
+                                            : fmt::format("{} restarts have been used (--restarts)", restarts_)));
   exit_code_ = exit_code_.value_or(ending.exit_code());
   for (auto& [n, r] : returns_) r.is_due = false;
   end_others();
@@ -197,8 +199,9 @@ void Job::ask_to_end(int number) {
 void Job::kill_if_late() {
   if (!kill_at_ || !kill_at_->passed()) return;
   if (const int late = fleet_.running(); late != 0) {
-    report(fmt::format("{} rank{} did not end within {} s of {} (--grace): SIGKILL", late, late == 1 ? "" : "s",
-                       std::chrono::duration<double>(options_.grace).count(), signal_name(asked_by_)));
+    report(fmt::format("{} rank{} did not end within {} s of {} (--grace), so SIGKILL ends {}", late,
+                       late == 1 ? "" : "s", std::chrono::duration<double>(options_.grace).count(),
+                       signal_name(asked_by_), late == 1 ? "it" : "them"));
   }
   kill();
 }
@@ -230,12 +233,20 @@ void Job::interrupt(int number) {
   if (interrupted_by_ == 0) {
     interrupted_by_ = number;
     printer_.hold_no_more();
+    if (const int left = fleet_.running(); left != 0 && asked_by_ == 0) {
+      report(fmt::format("{} ends the job: {} rank{} {} it, too, and {} {} s to end (--grace)", signal_name(number),
+                         left, left == 1 ? "" : "s", left == 1 ? "gets" : "get", left == 1 ? "has" : "have",
+                         std::chrono::duration<double>(options_.grace).count()));
+    } else {
+      report(fmt::format("{} ends the job", signal_name(number)));
+    }
     return ask_to_end(number);
   }
   if (number == SIGHUP)
     return;  // a terminal that closes, or systemd, sends it beside another signal: nobody has asked twice
   if (!killed_ && fleet_.running() != 0)
-    report(fmt::format("{} after {}: SIGKILL", signal_name(number), signal_name(interrupted_by_)));
+    report(fmt::format("{} came after {}, so SIGKILL ends the ranks at once", signal_name(number),
+                       signal_name(interrupted_by_)));
   kill();
 }
 

@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <climits>
+#include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -30,7 +32,8 @@ constexpr const char* kHelp =
     "Each gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and SINEW_JOB, which is all "
     "that\n"
     "World::from_environment() needs. Their lines appear behind [RANK], however long; --no-prefix passes bytes on\n"
-    "unchanged. Signals are passed on, but for those that it was started to ignore. A signal that ends a job leaves "
+    "unchanged. Rank 0 alone gets what sinew-run gets on its standard input, unless that is a terminal. Signals are "
+    "passed on, but for those that it was started to ignore. A signal that ends a job leaves "
     "its\n"
     "ranks the time of --grace, then SIGKILL ends them; a second one ends them at once. The exit code is that of the\n"
     "first rank that failed, 128 plus the signal's number if a signal ended it, 255 if its host was lost. It is 75 "
@@ -51,12 +54,19 @@ int wait_for_signal(const SignalDescriptor& signals, sinew::Duration patience) {
   return 0;
 }
 
+/// Says that a signal ends the job while no rank runs. Returns the exit code.
+int end_by(int number, std::string_view when) {
+  fmt::print(stderr, "sinew-run: {} ends the job {}\n", signal_name(number), when);
+  return 128 + number;
+}
+
 int launch(Options options) {
   const sinew::Config config = sinew::Config::from_environment();
   const SignalDescriptor signals(
       {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH});
   if (options.check) {
-    if (const int number = HealthCheck(config, signals).run(options); number != 0) return 128 + number;
+    if (const int number = HealthCheck(config, signals).run(options); number != 0)
+      return end_by(number, "before the ranks were started");
   }
   InsideLine inside_line;
   Backoff backoff(options.backoff);
@@ -65,8 +75,8 @@ int launch(Options options) {
     sinew::Duration wait{};
     {
       Job job(options, attempt, config, signals, inside_line);
-      if (attempt == 0 && !options.logs.folder.empty()) job.report(fmt::format("log files: {}", options.logs.folder));
       job.start();
+      if (attempt == 0 && !options.logs.folder.empty()) job.report(fmt::format("log files: {}", options.logs.folder));
       const int exit_code = job.finish();
       if (exit_code == 0) return job.output_lost() ? 1 : 0;
       if (job.is_over() || options.elastic || attempt == options.restarts) return exit_code;
@@ -76,7 +86,8 @@ int launch(Options options) {
       job.finish();  // until this has been read, too
       if (job.is_over()) return exit_code;
     }
-    if (const int number = wait_for_signal(signals, wait); number != 0) return 128 + number;
+    if (const int number = wait_for_signal(signals, wait); number != 0)
+      return end_by(number, "before the ranks were started again");
   }
 }
 

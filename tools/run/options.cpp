@@ -1,17 +1,20 @@
 #include "options.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <numeric>
+#include <system_error>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <sinew/core/base/parse_number.hpp>
 #include <sinew/core/base/random.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
 #include <sinew/tools/common/whole_number.hpp>
@@ -37,13 +40,20 @@ constexpr const char* kExamples =
 
 [[noreturn]] void reject(const std::string& message) { throw Error(Code::InvalidArgument, message); }
 
+/// The variables that tell a rank its place in the job.
+constexpr std::array kOwnVariables = {"RANK",        "WORLD_SIZE",  "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+                                      "MASTER_ADDR", "MASTER_PORT", "SINEW_JOB",  "SINEW_ELASTIC"};
+
 std::pair<std::string, std::string> parse_variable(const std::string& text) {
   const std::size_t equals = text.find('=');
   const std::string name = text.substr(0, equals);
-  if (name.empty()) reject(fmt::format("--env {}: expected NAME or NAME=VALUE", text));
+  if (name.empty()) reject(fmt::format("--env {}: expected NAME or NAME=VALUE", shown_value(text)));
+  if (std::ranges::find(kOwnVariables, name) != kOwnVariables.end())
+    reject(fmt::format("--env {}: sinew-run itself sets {} for each rank; expected another variable", shown_value(text),
+                       name));
   if (equals != std::string::npos) return {name, text.substr(equals + 1)};
   const char* value = std::getenv(name.c_str());
-  if (value == nullptr) reject(fmt::format("--env {}: not set here, expected NAME=VALUE", name));
+  if (value == nullptr) reject(fmt::format("--env {}: not set here, expected NAME=VALUE", shown_value(name)));
   return {name, value};
 }
 
@@ -51,7 +61,7 @@ Duration parse_grace(const std::string& text) {
   try {
     return parse_duration(text);
   } catch (const Error&) {
-    reject(fmt::format("--grace {}: expected a duration such as 500ms, 30s or 5min", text));
+    reject(fmt::format("--grace {}: expected a duration with a unit, such as 500ms, 30s or 5min", shown_value(text)));
   }
 }
 
@@ -61,16 +71,25 @@ constexpr std::uint64_t kLeastLogBytes = 4096;
 
 BackoffTimes parse_backoff(const std::string& text) {
   const std::size_t comma = text.find(',');
-  try {
-    BackoffTimes times;
-    times.first = parse_duration(std::string_view(text).substr(0, comma));
-    times.longest = comma == std::string::npos ? std::max(times.first, times.longest)
-                                               : parse_duration(std::string_view(text).substr(comma + 1));
-    if (times.longest >= times.first) return times;
-  } catch (const Error&) {
-  }
-  reject(fmt::format(
-      "--backoff {}: expected FIRST[,LONGEST], durations of which the first is not longer, such as 1s,1min", text));
+  const auto duration = [&text](std::string_view part) {
+    try {
+      return parse_duration(part);
+    } catch (const Error&) {
+      reject(
+          fmt::format("--backoff {}: '{}' is no duration with a unit; expected FIRST[,LONGEST], such as 1s or 1s,1min",
+                      shown_value(text), shown_value(part)));
+    }
+  };
+  BackoffTimes times;
+  times.first = duration(std::string_view(text).substr(0, comma));
+  times.longest = comma == std::string::npos ? std::max(times.first, times.longest)
+                                             : duration(std::string_view(text).substr(comma + 1));
+  if (times.longest < times.first)
+    reject(
+        fmt::format("--backoff {}: the longest wait is shorter than the first; expected FIRST[,LONGEST], such as "
+                    "1s,1min",
+                    shown_value(text)));
+  return times;
 }
 
 Rotation parse_rotation(const std::string& text) {
@@ -89,7 +108,7 @@ Rotation parse_rotation(const std::string& text) {
   reject(
       fmt::format("--log-rotate {}: expected SIZE[,KEEP], a size of {} or more and a number of full files up to {}, "
                   "such as 100MiB,5",
-                  text, format_bytes(kLeastLogBytes), kMostKeptLogs));
+                  shown_value(text), format_bytes(kLeastLogBytes), kMostKeptLogs));
 }
 
 std::vector<HostShare> places_of(const CommandLine& line) {
@@ -115,15 +134,19 @@ void read_nodes(const CommandLine& line, Options& o) {
   o.least_hosts = line.ranks == 0 ? o.places.size() : 1;
   if (line.nodes.empty()) return;
   const std::string_view text = line.nodes;
-  const std::size_t colon = text.find(':');
-  const auto least = parse_number<int>(text.substr(0, colon));
-  const auto most =
-      colon == std::string_view::npos ? std::optional(kMostRanks) : parse_number<int>(text.substr(colon + 1));
-  if (!least || !most || *least < 1 || *most < *least)
-    reject(fmt::format("--nodes {}: expected a number of hosts, MIN or MIN:MAX, such as 3 or 3:4", text));
-  o.least_hosts = static_cast<std::size_t>(*least);
-  o.most_hosts = static_cast<std::size_t>(*most);
-  o.hosts_may_go = colon != std::string_view::npos && *least < *most;
+  const bool is_range = text.find(':') != std::string_view::npos;
+  const auto least = parse_number<int>(text);
+  const auto limits = is_range ? parse_number_pair<int>(text)
+                      : least  ? std::optional(std::pair(*least, kMostRanks))
+                               : std::nullopt;
+  if (!limits || limits->first < 1 || limits->second < limits->first || limits->second > kMostRanks)
+    reject(
+        fmt::format("--nodes {}: expected a number of hosts, MIN or MIN:MAX with MIN not above MAX, each 1 to {}, such "
+                    "as 3 or 3:4",
+                    shown_value(text), kMostRanks));
+  o.least_hosts = static_cast<std::size_t>(limits->first);
+  o.most_hosts = static_cast<std::size_t>(limits->second);
+  o.hosts_may_go = is_range && limits->first < limits->second;
 }
 
 /// A name that no other run of the folder has, and that sorts by time.
@@ -131,17 +154,20 @@ std::string run_name() {
   return fmt::format("{:%Y%m%d-%H%M%S}-{:04x}", fmt::localtime(std::time(nullptr)), random_id() & 0xffff);
 }
 
+/// CLI11 gives this for a flag without a value.
+constexpr std::string_view kBareFlag = "true";
+
+RankSet ranks_of(std::string_view option, std::string_view text) {
+  return text.empty() ? RankSet() : parse_ranks(option, text == kBareFlag ? "all" : text);
+}
+
 /// Without --tee and --redirect all ranks are printed, too.
 RankSet printed_ranks(const CommandLine& line) {
-  // CLI11 gives "true" for a flag without a value.
-  const auto ranks_of = [](std::string_view option, std::string_view text) {
-    return text.empty() ? RankSet() : parse_ranks(option, text == "true" ? "all" : text);
-  };
   const RankSet printed = ranks_of("--tee", line.tee);
   const RankSet silent = ranks_of("--redirect", line.redirect);
   if (const int both = common_rank(printed, silent); both >= 0)
-    reject(fmt::format("--tee={} --redirect={}: both name rank {}; expected each rank in one of them at most", line.tee,
-                       line.redirect, both));
+    reject(fmt::format("--tee={} --redirect={}: both name rank {}; expected each rank in one of them at most",
+                       shown_value(line.tee), shown_value(line.redirect), both));
   if (line.redirect.empty()) return line.tee.empty() ? RankSet{{0, kHighestRank}} : printed;
   return all_but(silent);
 }
@@ -156,22 +182,77 @@ LogOptions parse_logs(const CommandLine& line) {
     return {};
   }
   LogOptions logs;
-  logs.folder = (std::filesystem::absolute(line.log_folder) / run_name()).lexically_normal().string();
+  std::error_code no_working_folder;
+  const auto folder = std::filesystem::absolute(line.log_folder, no_working_folder);
+  if (no_working_folder)
+    reject(fmt::format("--log-dir {}: the working directory cannot be found ({}); expected a path that begins with /",
+                       shown_value(line.log_folder), no_working_folder.message()));
+  logs.folder = (folder / run_name()).lexically_normal().string();
   if (!line.log_rotate.empty()) logs.rotation = parse_rotation(line.log_rotate);
   logs.printed = printed_ranks(line);
   return logs;
 }
 
-}  // namespace
+/// `--tee 3 PROGRAM` would start a program that is called 3.
+void require_value_of_flag(std::string_view option, std::string_view value, const std::string& program) {
+  if (value != kBareFlag || program.find_first_not_of("0123456789,-") != std::string::npos) return;
+  reject(fmt::format("{0} {1}: expected {0}={1}, with '=' before the ranks", option, shown_value(program)));
+}
 
-namespace {
+/// A rank that is named is one of the job's.
+void require_ranks_of_job(std::string_view option, std::string_view text, int ranks) {
+  for (const auto& [first, last] : ranks_of(option, text)) {
+    if (first < ranks && (last < ranks || last == kHighestRank)) continue;
+    reject(fmt::format("{}={}: the job has no rank {}; expected ranks of 0 to {}", option, shown_value(text),
+                       first < ranks ? last : first, ranks - 1));
+  }
+}
+
+/// Says which option takes the place of an option of another launcher.
+std::string_view hint_for(std::string_view option) {
+  struct Foreign {
+    std::string_view option;
+    std::string_view hint;
+  };
+  constexpr std::string_view kRanks =
+      "expected -n N, the number of ranks of the job, or --hosts HOST:RANKS,..., the ranks of each host";
+  constexpr std::string_view kHosts =
+      "expected --hosts HOST:RANKS,... on the command line, or --hosts $(paste -sd, FILE) for a file that has a line "
+      "HOST:RANKS for each host";
+  constexpr Foreign kForeign[] = {
+      {"--np", kRanks},          {"--ntasks", kRanks},   {"--nproc-per-node", kRanks}, {"--nproc_per_node", kRanks},
+      {"--ppn", kRanks},         {"--npernode", kRanks}, {"--hostfile", kHosts},       {"--host", kHosts},
+      {"--machinefile", kHosts}, {"--nodelist", kHosts},
+  };
+  const auto known = std::ranges::find(kForeign, option.substr(0, option.find('=')), &Foreign::option);
+  return known == std::end(kForeign) ? "--help lists them" : known->hint;
+}
+
+/// For -n. CLI11 reads `-np 2` as -n with the value p.
+CLI::Validator ranks_number() {
+  const CLI::Validator number = tools::whole_number(1, kMostRanks);
+  const auto check = [number](std::string& text) -> std::string {
+    return text == "p" ? "'p': expected -n N; -np is an option of other launchers" : number(text);
+  };
+  return {check, number.get_description()};
+}
+
+CLI::Validator on_failure_words() {
+  const auto check = [](std::string& text) -> std::string {
+    if (text == "end" || text == "continue") return {};
+    return fmt::format("'{}': expected end (when a rank fails, the others are ended) or continue (the others go on)",
+                       shown_value(text));
+  };
+  return {check, "end|continue"};
+}
 
 /// Sets the limits of a job that gains and loses ranks, from its ranks and shares. Spares come to the hosts in turn.
 void add_spares(Options& o) {
   o.elastic.reset();
   if (o.min_ranks == 0 && o.spares == 0 && !o.hosts_may_go) return;
   if (o.min_ranks > o.ranks)
-    reject(fmt::format("--min-ranks {}: the job has {} ranks; expected {} at most", o.min_ranks, o.ranks, o.ranks));
+    reject(fmt::format("--min-ranks {}: the job starts with {} rank{} only; expected --min-ranks {} or fewer",
+                       o.min_ranks, o.ranks, o.ranks == 1 ? "" : "s", o.ranks));
   if (o.on_failure == OnFailure::Continue)
     reject(
         "--on-failure continue: a job that gains ranks (--min-ranks, --spares, --nodes MIN:MAX) goes on by itself; "
@@ -194,8 +275,8 @@ void add_spares(Options& o) {
 void deal_out(Options& o, std::string_view whose, std::string_view why) {
   const std::string because = why.empty() ? "" : fmt::format("; {}", why);
   if (o.places.size() < o.least_hosts)
-    reject(fmt::format("{}: {} host{} and at least {} needed{}", whose, o.places.size(),
-                       o.places.size() == 1 ? "" : "s", o.least_hosts, because));
+    reject(fmt::format("the job needs {} host{} or more, and {} {} {}{}", o.least_hosts, o.least_hosts == 1 ? "" : "s",
+                       whose, o.places.empty() ? "has" : "has only", o.places.size(), because));
   o.shares = o.places;
   if (o.shares.size() > o.most_hosts) o.shares.resize(o.most_hosts);
   std::int64_t slots = 0;
@@ -228,7 +309,10 @@ std::vector<HostShare> parse_hosts(const std::string& text) {
       share.ranks = parse_number<int>(item.substr(colon + 1)).value_or(0);
     }
     if (name.empty() || name.starts_with('-') || share.ranks < 1 || share.ranks > kMostRanks) {
-      reject(fmt::format("--hosts {}: expected HOST:RANKS,... such as a:4,b:4 or [fd00::1]:4", text));
+      reject(
+          fmt::format("--hosts {}: expected HOST:RANKS,... with 1 to {} ranks on each host, such as a:4,b:4 or "
+                      "[fd00::1]:4",
+                      shown_value(text), kMostRanks));
     }
     if (is_this_host(share.host)) share.host.clear();
     shares.push_back(std::move(share));
@@ -241,7 +325,7 @@ void add_options(CLI::App& app, CommandLine& line) {
   app.prefix_command();
   app.add_option("-n,--ranks", line.ranks,
                  "How many ranks; default: as many as --hosts, or Slurm's allocation, has places for")
-      ->transform(tools::whole_number(1, kMostRanks));
+      ->transform(ranks_number());
   app.add_option(
       "--hosts", line.hosts,
       "Where: HOST:RANKS,..., through ssh or SINEW_RSH; or slurm: the nodes of this allocation, through srun or "
@@ -261,7 +345,7 @@ void add_options(CLI::App& app, CommandLine& line) {
                "where the others suffice for -n or --nodes, or else ends the start. It takes a second per host, and "
                "60 s more at most");
   app.add_option("--on-failure", line.on_failure, "When a rank fails: end the others (default), or let them continue")
-      ->check(CLI::IsMember({"end", "continue"}).description("end|continue"));
+      ->check(on_failure_words());
   app.add_option("--restarts,--max-restarts", line.restarts,
                  "Start all ranks again after a failure, so many times at most. A job that goes on without a rank "
                  "(--min-ranks, --spares, --nodes MIN:MAX) gets only that rank again")
@@ -283,8 +367,10 @@ void add_options(CLI::App& app, CommandLine& line) {
                  "What ranks print goes to files as well, each on its rank's host: "
                  "FOLDER/RUN/attempt_K/RANK/stdout.log and stderr.log; RUN is the time of the start")
       ->type_name("FOLDER");
-  app.add_option("--log-rotate", line.log_rotate,
-                 "A log file that has SIZE becomes FILE.1, and FILE.1 becomes FILE.2, KEEP (4) of them at most")
+  app.add_option(
+         "--log-rotate", line.log_rotate,
+         "A log file that has SIZE, 4KiB or more, becomes FILE.1, and FILE.1 becomes FILE.2, KEEP (4) of them at "
+         "most")
       ->type_name("SIZE[,KEEP]");
   app.add_flag(
       "--tee", line.tee,
@@ -308,11 +394,15 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   o.command = std::move(command);
   if (!o.command.empty() && o.command.front() == "--") o.command.erase(o.command.begin());
   if (!o.command.empty() && o.command.front().starts_with('-')) {
-    reject(fmt::format("{}: no such option; --help lists them", o.command.front()));
+    reject(fmt::format("{}: no such option; {}", shown_value(o.command.front()), hint_for(o.command.front())));
+  }
+  if (!o.command.empty()) {
+    require_value_of_flag("--tee", line.tee, o.command.front());
+    require_value_of_flag("--redirect", line.redirect, o.command.front());
   }
   if (line.standalone && !line.hosts.empty())
     reject(fmt::format("--standalone --hosts {}: expected one of the two, as --standalone is this host alone",
-                       line.hosts));
+                       shown_value(line.hosts)));
   o.logs = parse_logs(line);
   o.check = line.check;
   o.asked_ranks = line.ranks;
@@ -322,9 +412,17 @@ Options checked(const CommandLine& line, std::vector<std::string> command) {
   read_nodes(line, o);
   const bool of_slurm = line.hosts.empty() || line.hosts == kSlurm;
   o.by_srun = of_slurm && process_environment()("SINEW_RSH").value_or("").empty();
-  deal_out(o, of_slurm ? "Slurm's allocation" : "--hosts");
+  const bool only_here = line.hosts.empty() && o.places.size() == 1 && o.places.front().host.empty();
+  if (only_here && o.least_hosts > 1)
+    reject(
+        fmt::format("--nodes {}: there is only this host, because --hosts names no others and this is no shell of an "
+                    "allocation of Slurm's with others; expected --hosts HOST:RANKS,... with {} hosts or more",
+                    shown_value(line.nodes), o.least_hosts));
+  deal_out(o, only_here ? "this host" : of_slurm ? "Slurm's allocation" : "--hosts");
+  require_ranks_of_job("--tee", line.tee, o.ranks);
+  require_ranks_of_job("--redirect", line.redirect, o.ranks);
   for (const std::string& v : line.variables) o.environment.push_back(parse_variable(v));
-  if (o.command.empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
+  if (o.command.empty() || o.command.front().empty()) reject("which PROGRAM? expected sinew-run -n N PROGRAM ARGS...");
   return o;
 }
 

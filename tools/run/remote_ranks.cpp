@@ -14,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sinew/core/base/wire.hpp>
 #include <sinew/core/error.hpp>
@@ -35,31 +36,35 @@ std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe
 
 }  // namespace
 
-std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string& host) {
-  std::vector<std::string> words;
+AgentCommand agent_by_rsh(const std::string& rsh, const std::string& host) {
+  AgentCommand command;
   std::istringstream text(rsh);
-  for (std::string word; text >> word;) words.push_back(word);
-  if (words.empty()) return {std::filesystem::read_symlink("/proc/self/exe").string(), "--agent"};
-  words.push_back(host);
-  words.push_back(quoted(own_program()) + " --agent");
-  return words;
+  for (std::string word; text >> word;) command.words.push_back(word);
+  command.words.push_back(host);
+  command.trial = fmt::format("{} true", fmt::join(command.words, " "));
+  command.words.push_back(quoted(own_program()) + " --agent");
+  return command;
 }
 
-std::vector<std::string> agent_here() { return {own_program(), "--agent"}; }
+AgentCommand agent_here() { return {{own_program(), "--agent"}, ""}; }
 
-std::vector<std::string> agent_by_srun(const std::string& node) {
+AgentCommand agent_by_srun(const std::string& node) {
   // Without --ntasks-per-node, srun would warn of the one that sbatch has set for the program's own tasks.
-  return {"srun", "--overlap", "-N1",         "-n1",    "--ntasks-per-node=1", "--mpi=none", "--cpu-bind=none",
-          "-w",   node,        own_program(), "--agent"};
+  AgentCommand command{
+      {"srun", "--overlap", "-N1", "-n1", "--ntasks-per-node=1", "--mpi=none", "--cpu-bind=none", "-w", node}, ""};
+  command.trial = fmt::format("{} true", fmt::join(command.words, " "));
+  command.words.insert(command.words.end(), {own_program(), "--agent"});
+  return command;
 }
 
-RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::string> command, std::string host,
+RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, AgentCommand command, std::string host,
                          const AgentTask& task, Duration patience)
     : loop_(loop), events_(std::move(events)), host_(std::move(host)), timer_(loop) {
-  cure_ = fmt::format("cure: make `{} {} true` work without a password, and have sinew on that host at the same path",
-                      command.front(), host_);
+  if (!command.trial.empty())
+    cure_ = fmt::format("; cure: make `{}` work without a password, and have sinew on that host at the same path",
+                        command.trial);
   ProcessOptions options;
-  options.command = std::move(command);
+  options.command = std::move(command.words);
   options.pipe_input = true;
   options.pipe_errors = false;
   agent_ = start_process(options);
@@ -72,14 +77,14 @@ RemoteRanks::RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::st
   watch_ = loop_.watch(agent_.output.get(), {.read = true}, [this] { drain(); });
   const auto give_up = [this, patience] {
     if (reader_.greeted()) return;
-    cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start; {}",
+    cut(fmt::format("no answer within {} s (SINEW_TIMEOUT) from the sinew-run that the remote shell should start{}",
                     std::chrono::duration<double>(patience).count(), cure_));
   };
   timer_.start(std::min<Duration>(patience, kTellAfter), [this, patience, give_up] {
     if (patience <= kTellAfter) return give_up();
     if (reader_.greeted()) return;
     events_.warned(fmt::format(
-        "host {}: no answer for {} s from the sinew-run that the remote shell should start; {}. It is awaited "
+        "host {}: no answer for {} s from the sinew-run that the remote shell should start{}. It is awaited "
         "until SINEW_TIMEOUT ({} s) is over",
         host_, std::chrono::duration<double>(kTellAfter).count(), cure_,
         std::chrono::duration<double>(patience).count()));
@@ -209,7 +214,7 @@ void RemoteRanks::reap() {
     close_output();
   }
   lose(fmt::format("the connection to its sinew-run {}{}", Ending::from_wait_status(status).text(),
-                   reader_.greeted() || is_signalled_ ? "" : "; " + cure_));
+                   reader_.greeted() || is_signalled_ ? "" : cure_));
 }
 
 void RemoteRanks::lose(const std::string& why) {

@@ -13,13 +13,18 @@
 
 namespace sinew::run {
 
-/// The command that starts an agent on another host. `rsh` takes the host, and then words for a shell there.
-std::vector<std::string> agent_by_rsh(const std::string& rsh, const std::string& host);
+/// The command that starts an agent on a host.
+struct AgentCommand {
+  std::vector<std::string> words;
+  std::string trial;  ///< a command for a user to try whether the host can be reached; empty: of this host
+};
+/// The agent is on another host. `rsh` takes the host, and then words for a shell there.
+AgentCommand agent_by_rsh(const std::string& rsh, const std::string& host);
 /// The same within Slurm's allocation, whose nodes need no sshd. The agent is a step of its own beside the others. It
 /// has all cores of the node that the allocation has.
-std::vector<std::string> agent_by_srun(const std::string& node);
-/// The command that starts an agent on this host.
-std::vector<std::string> agent_here();
+AgentCommand agent_by_srun(const std::string& node);
+/// The agent is on this host.
+AgentCommand agent_here();
 
 /// Ranks on another host, started and watched by an agent there.
 class RemoteRanks final : public Ranks {
@@ -27,8 +32,8 @@ class RemoteRanks final : public Ranks {
   /// Starts an agent on the host by this command. The agent has to answer within `patience`; otherwise the ranks are
   /// lost.
   /// Errors: Error{InvalidArgument} if the command cannot be run.
-  RemoteRanks(EventLoop& loop, RankEvents events, std::vector<std::string> command, std::string host,
-              const AgentTask& task, Duration patience);
+  RemoteRanks(EventLoop& loop, RankEvents events, AgentCommand command, std::string host, const AgentTask& task,
+              Duration patience);
   ~RemoteRanks() override;
 
   int running() const noexcept override { return static_cast<int>(alive_.size()); }
@@ -59,7 +64,7 @@ class RemoteRanks final : public Ranks {
   RankEvents events_;
   std::string host_;
   bool is_signalled_ = false;  ///< the remote shell has got a signal from here before it started a sinew-run
-  std::string cure_;           ///< of a remote shell that starts no sinew-run
+  std::string cure_;           ///< "; cure: ..": of a remote shell that starts no sinew-run; empty: on this host
   Process agent_;
   EventLoop::Watch watch_;  // of the agent's output
   FrameReader reader_;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew::run {
@@ -13,7 +14,8 @@ namespace sinew::run {
 RankSet parse_ranks(std::string_view option, std::string_view text) {
   if (text == "all") return {{0, kHighestRank}};
   const auto reject = [&] {
-    throw Error(Code::InvalidArgument, fmt::format("{}={}: expected ranks such as 0 or 0,8-15, or all", option, text));
+    throw Error(Code::InvalidArgument, fmt::format("{}={}: expected ranks of 0 to {}, such as 0 or 0,8-15, or all",
+                                                   option, shown_value(text), kHighestRank));
   };
   RankSet set;
   for (std::string_view rest = text; !rest.empty() || set.empty();) {
