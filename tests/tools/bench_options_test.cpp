@@ -38,7 +38,8 @@ TEST(SinewBenchOptions, SaysWhatIsWrongWithOptionsOfNcclTests) {
   EXPECT_THAT(complaint({"broadcast", "-r", "1"}),
               HasSubstr("-r: 1: expected all, or a rank from 0 to 0, as the job has 1 rank\n"));
   for (const char* root : {"-2", "1x", "99999999999", "every"}) {
-    EXPECT_THAT(complaint({"broadcast", "-r", root}), HasSubstr("expected all, or a rank: a whole number, 0 or more"));
+    EXPECT_THAT(complaint({"broadcast", "-r", root}),
+                HasSubstr("expected all, or a rank: a whole number, 0 to 2147483647"));
   }
   EXPECT_THAT(complaint({"all_reduce", "-r", "1"}), HasSubstr("-r: 1: expected none, as all_reduce has no root"));
   EXPECT_THAT(complaint({"all_reduce", "-d", "f32", "-o", "all", "--codec", "int8", "-c", "3"}),

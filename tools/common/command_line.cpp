@@ -15,6 +15,7 @@
 #include <sinew/core/error.hpp>
 #include <sinew/tools/pages/page.hpp>
 
+#include "option_values.hpp"
 #include "standard_streams.hpp"
 
 namespace sinew::tools {
@@ -46,13 +47,6 @@ std::string unexpected(CLI::App& app) {
   return fmt::format("{}: expected one of {}", first, fmt::join(commands, ", "));
 }
 
-/// `--from "$UNSET"` must not do what no --from does.
-void reject_empty_values(CLI::App& app) {
-  const CLI::Validator some([](std::string& value) { return value.empty() ? "expected a value, found none" : ""; }, "");
-  for (CLI::Option* option : app.get_options()) option->check(some);
-  for (CLI::App* command : app.get_subcommands({})) reject_empty_values(*command);
-}
-
 /// The usage of a program that starts another one. The library leaves the other one out.
 class UsageWithProgram : public CLI::Formatter {
  public:
@@ -74,7 +68,7 @@ int answer(CLI::App& app, int argc, char** argv, const std::function<int()>& job
       print_page(app, kind);
       return 0;
     }
-    reject_empty_values(app);
+    expect_values(app);
     app.parse(argc, argv);
     return job ? job() : 0;
   } catch (const CLI::ExtrasError&) {

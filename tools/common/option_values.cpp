@@ -14,6 +14,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <sinew/core/base/shown_value.hpp>
+
 namespace sinew::tools {
 namespace {
 
@@ -44,16 +46,17 @@ std::optional<double> number_in(const std::string& text) {
   return error == std::errc{} && read == end && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 std::string any_number(std::string& text) {
-  return number_in(text) ? "" : fmt::format("'{}': expected a number", text);
+  return number_in(text) ? "" : fmt::format("'{}': expected a number", shown_value(text));
 }
 /// Checks a number that an int can hold.
 std::string whole(std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
   const auto [read, error] = std::from_chars(text.data(), end, value);
-  if (read != end || error == std::errc::invalid_argument) return fmt::format("'{}': expected a whole number", text);
+  if (read != end || error == std::errc::invalid_argument)
+    return fmt::format("'{}': expected a whole number", shown_value(text));
   if (error == std::errc{}) return {};
-  return fmt::format("'{}': expected a whole number, {} at most", text, std::numeric_limits<int>::max());
+  return fmt::format("'{}': expected a whole number, {} at most", shown_value(text), std::numeric_limits<int>::max());
 }
 
 }  // namespace
@@ -62,7 +65,7 @@ CLI::Validator number(Least least) {
   const auto check = [least](std::string& text) -> std::string {
     const std::optional<double> value = number_in(text);
     if (value && (*value > 0 || (*value == 0 && least == Least::Is0))) return {};
-    return fmt::format("'{}': expected a number, {}", text, least == Least::Is0 ? "0 or more" : "above 0");
+    return fmt::format("'{}': expected a number, {}", shown_value(text), least == Least::Is0 ? "0 or more" : "above 0");
   };
   return {check, least == Least::Is0 ? "0 or more" : "above 0"};
 }
@@ -73,11 +76,17 @@ CLI::Validator one_of(std::vector<std::string> names) {
     std::string other = text;
     std::ranges::replace(other, '-', '_');
     const auto found = std::ranges::find_if(names, [&](const std::string& n) { return n == text || n == other; });
-    if (found == names.end()) return fmt::format("'{}': expected one of {}", text, all);
+    if (found == names.end()) return fmt::format("'{}': expected one of {}", shown_value(text), all);
     text = *found;
     return {};
   };
   return {check, all};
+}
+
+void expect_values(CLI::App& app) {
+  const CLI::Validator some([](std::string& value) { return value.empty() ? "expected a value, found none" : ""; }, "");
+  for (CLI::Option* option : app.get_options()) option->check(some);
+  for (CLI::App* command : app.get_subcommands({})) expect_values(*command);
 }
 
 void expect_type(CLI::Option& option) {

@@ -20,6 +20,10 @@ enum class Least : std::uint8_t { Is0, Above0 };
 CLI::Validator number(Least least);
 CLI::Validator one_of(std::vector<std::string> names);
 
+/// Gives each option of a program and of its commands the check that its value is not empty: `--from "$UNSET"` must not
+/// do what no --from does.
+void expect_values(CLI::App& app);
+
 /// Gives an option of a number the check that its text is one, if the option has no check of its own.
 void expect_type(CLI::Option& option);
 

@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
   sinew::tools::add_doctor_command(app, options, exit_code);
   sinew::tools::add_hang_command(app, options, exit_code);
   sinew::tools::add_trace_command(app, options, exit_code);
+  for (CLI::App* command : app.get_subcommands({}))
+    command->add_flag("--json", options.json, "Print JSON instead of text");
   app.callback([&] {
     if (app.get_subcommands().empty()) sinew::tools::print_topology(options);
   });

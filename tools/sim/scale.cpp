@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/error.hpp>
 
 namespace sinew::tools {
@@ -26,7 +28,8 @@ std::pair<int, int> parse_range(const std::string& range) {
     if (least > 0 && most >= least) return {least, most};
   }
   throw Error(Code::InvalidArgument,
-              fmt::format("--scale {}: expected the fewest and the most ranks, such as 8..100000", range));
+              fmt::format("--scale {}: expected the fewest and the most ranks, 1 to {}, such as 8..100000",
+                          shown_value(range), std::numeric_limits<int>::max()));
 }
 
 std::string ranks_text(int first, int last) {

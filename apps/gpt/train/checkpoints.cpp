@@ -44,10 +44,11 @@ std::int64_t Checkpoints::resume() {
       trainer_->restore_steps(0, 0);
       return 0;
     }
-    throw sinew::Error(sinew::Code::InvalidArgument,
-                       fmt::format("resume: there is no checkpoint in '{}'; expected one, or the directory of --save, "
-                                   "to begin one",
-                                   folder));
+    throw sinew::Error(
+        sinew::Code::InvalidArgument,
+        fmt::format("resume: there is no checkpoint in '{}'; expected a directory that holds one. To start "
+                    "without a checkpoint, leave --resume out, or give --save the same directory",
+                    folder));
   }
   return load(folder, *newest);
 }

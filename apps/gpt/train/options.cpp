@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/dtype.hpp>
@@ -63,7 +64,8 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& flag, std::int64_t& val
     try {
       value = static_cast<std::int64_t>(sinew::parse_bytes(text));
     } catch (const std::exception&) {
-      throw CLI::ValidationError(flag, "'" + text + "': expected a size in bytes such as 0, 64MiB or 2GiB");
+      throw CLI::ValidationError(
+          flag, "'" + sinew::shown_value(text) + "': expected a size in bytes such as 0, 64MiB or 2GiB");
     }
   };
   return app.add_option_function<std::string>(flag, read, help)->type_name("BYTES");
@@ -171,7 +173,7 @@ std::optional<sp::LossScalerOptions> loss_scale_in(const std::string& flag, std:
   if (text == "none") return std::nullopt;
   if (text == "dynamic") return sp::LossScalerOptions{};
   if (!sinew::tools::number(sinew::tools::Least::Above0)(text).empty())
-    throw CLI::ValidationError(flag, "'" + text + "': expected dynamic, none, or a number above 0");
+    throw CLI::ValidationError(flag, "'" + sinew::shown_value(text) + "': expected dynamic, none, or a number above 0");
   return sp::LossScalerOptions{.initial = std::stod(text), .is_fixed = true};
 }
 
@@ -181,7 +183,8 @@ std::vector<std::int64_t> steps_in(const std::string& flag, const std::string& t
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
     if (!sinew::tools::whole_number(0, kMostSteps)(word).empty())
-      throw CLI::ValidationError(flag, "'" + text + "': expected numbers of steps such as 3 or 3,7");
+      throw CLI::ValidationError(flag, "'" + sinew::shown_value(text) + "': expected numbers of steps, 0 to " +
+                                           std::to_string(kMostSteps) + ", such as 3 or 3,7");
     steps.push_back(std::stoll(word));
   }
   std::ranges::sort(steps);
@@ -278,6 +281,7 @@ Options read_options(int argc, char** argv) {
   app.set_config("--config", "", "A file of these options, a line each: zero = 3")->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
   for (CLI::Option* option : app.get_options()) sinew::tools::expect_type(*option);
+  sinew::tools::expect_values(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

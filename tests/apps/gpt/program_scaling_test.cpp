@@ -123,7 +123,8 @@ TEST_F(Program, SaysWhatIsNoLossScale) {
               std::string("gpt: --loss-scale: '") + wrong + "': expected dynamic, none, or a number above 0\n");
   for (const char* wrong : {"x", "1,-2", "1.5", "3,,4"})
     EXPECT_EQ(complaint({"--overflow-at", wrong}),
-              std::string("gpt: --overflow-at: '") + wrong + "': expected numbers of steps such as 3 or 3,7\n");
+              std::string("gpt: --overflow-at: '") + wrong +
+                  "': expected numbers of steps, 0 to 1099511627776, such as 3 or 3,7\n");
 }
 
 }  // namespace

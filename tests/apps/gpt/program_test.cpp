@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -199,7 +200,10 @@ TEST_F(Program, StartsAnew_WhereItsOwnFolderIsEmpty) {
   EXPECT_EQ(o.exit_code, 0) << o.err;
   const Outcome none = gpt(1, {"--steps", "2", "--resume", in("d")});
   EXPECT_EQ(none.exit_code, 2);
-  EXPECT_THAT(none.err, HasSubstr("there is no checkpoint in"));
+  EXPECT_EQ(none.err,
+            "gpt: resume: there is no checkpoint in '" + in("d") +
+                "'; expected a directory that holds one. To start without a checkpoint, leave --resume out, or "
+                "give --save the same directory\n");
 }
 
 TEST_F(Program, RefusesACheckpointOfAnotherSeedOrModel) {
@@ -284,6 +288,8 @@ TEST_F(Program, SaysWhatItCannotRead) {
   EXPECT_THAT(complaint({"--prefetch", "much"}), HasSubstr("'much': expected a size in bytes"));
   EXPECT_THAT(complaint({"--heads", "5"}), HasSubstr("heads 5 do not divide width 16, expected heads 4"));
   EXPECT_THAT(complaint({"--data", in("none")}), HasSubstr("cannot read"));
+  for (const char* path : {"--save", "--resume", "--data", "--metrics", "--plot", "--offload", "--config"})
+    EXPECT_EQ(complaint({path, ""}), fmt::format("gpt: {}: expected a value, found none\n", path));
   EXPECT_EQ(complaint({"--nonsense"}), "gpt: --nonsense: no such option; --help lists them\n");
   std::ofstream(in("config")) << "zero = 3\nspeed = 9\n";
   EXPECT_EQ(complaint({"--config", in("config")}),

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include <fmt/ranges.h>
 
 #include <sinew/core/base/parse_number.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
@@ -38,7 +40,7 @@ std::string names(const Range& all, NameOf name) {
 }
 
 [[noreturn]] void reject(const std::string& what, const std::string& found, const std::string& expected) {
-  throw CLI::ValidationError(what, fmt::format("'{}': expected {}", found, expected));
+  throw CLI::ValidationError(what, fmt::format("'{}': expected {}", shown_value(found), expected));
 }
 
 /// An option whose text `read` turns into a value.
@@ -159,7 +161,8 @@ void add_data(CLI::App& app, BenchOptions& o) {
         o.every_root = t == kEverything || t == "-1";
         if (o.every_root) return;
         const auto root = parse_number<int>(t);
-        if (!root || *root < 0) reject("-r", t, "all, or a rank: a whole number, 0 or more");
+        if (!root || *root < 0)
+          reject("-r", t, fmt::format("all, or a rank: a whole number, 0 to {}", std::numeric_limits<int>::max()));
         o.root = *root;
       });
   add(app, "--determinism", "What bits can be relied on: fast (default), reproducible, layout_invariant", "LEVEL",

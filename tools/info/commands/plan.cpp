@@ -12,6 +12,7 @@
 
 #include <sinew/collectives/launch/launch.hpp>
 #include <sinew/collectives/world.hpp>
+#include <sinew/core/base/shown_value.hpp>
 #include <sinew/core/call/determinism.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/core/error.hpp>
@@ -62,21 +63,22 @@ SizedCall describe(const PlanOptions& options, int ranks) {
   const auto op = reduce_op_from_name(options.op);
   const auto level = determinism_from_name(options.determinism);
   if (!collective) {
-    throw Error(Code::InvalidArgument,
-                fmt::format("'{}': expected a collective, one of {}", options.collective, collective_names()));
+    throw Error(Code::InvalidArgument, fmt::format("'{}': expected a collective, one of {}",
+                                                   shown_value(options.collective), collective_names()));
   }
   if (!dtype)
     throw Error(Code::InvalidArgument,
-                fmt::format("'{}': expected a type, one of {}", options.dtype, names(all_dtypes())));
+                fmt::format("'{}': expected a type, one of {}", shown_value(options.dtype), names(all_dtypes())));
   if (!op)
     throw Error(Code::InvalidArgument,
-                fmt::format("'{}': expected an operator, one of {}", options.op, names(all_reduce_ops())));
+                fmt::format("'{}': expected an operator, one of {}", shown_value(options.op), names(all_reduce_ops())));
   const auto codec = codec_from_name(options.codec);
   if (!codec)
-    throw Error(Code::InvalidArgument, fmt::format("'{}': expected none, bf16, f16, int8 or f8e4m3", options.codec));
+    throw Error(Code::InvalidArgument,
+                fmt::format("'{}': expected none, bf16, f16, int8 or f8e4m3", shown_value(options.codec)));
   if (!level)
     throw Error(Code::InvalidArgument,
-                fmt::format("'{}': expected fast, reproducible or layout_invariant", options.determinism));
+                fmt::format("'{}': expected fast, reproducible or layout_invariant", shown_value(options.determinism)));
   if (options.bytes.empty() != (*collective == Collective::Barrier)) {
     throw Error(Code::InvalidArgument, options.bytes.empty()
                                            ? fmt::format("{}: expected BYTES, such as 64MiB", options.collective)
