@@ -182,6 +182,7 @@ int ControlPlane::progress() noexcept {
 bool ControlPlane::hold(PendingCall& call) {
   Controlled* communicator = owner_of(call);
   if (communicator == nullptr) return false;
+  ring_.count_failed(communicator->members(), collective_of(call.fingerprint));
   if (!communicator->end_reason().ok()) {
     call.status = end_for(call, communicator->members(), communicator->end_reason());
     return false;

@@ -41,6 +41,11 @@ class SINEW_API ControlPlane : public ProgressSource {
     return ring_.enter(call, where);
   }
 
+  /// As RecordRing.
+  CallCounters& counters_of(const Group& group, Collective collective, std::string_view transport) noexcept {
+    return ring_.counters_of(group, collective, transport);
+  }
+
   /// Ends a communicator on all its ranks with this reason, or with an earlier one.
   void end(Controlled& communicator, const Status& reason);
   /// Ends a communicator's calls on this rank. The other ranks hear of it a second later, so that calls which can end

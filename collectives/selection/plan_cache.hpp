@@ -11,6 +11,7 @@
 
 #include <sinew/collectives/execution/executable.hpp>
 #include <sinew/collectives/selection/selector.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 
 namespace sinew {
 
@@ -25,7 +26,9 @@ struct ReadyPlan {
   Reducer reducer;
   ManyReducer many;
   Scaler scaler;
-  std::uint32_t logged = 0;  ///< its number in the log of calls; 0: it has none
+  CallCounters* counters = nullptr;  ///< of its calls, in this rank's page
+  std::uint64_t counted_bytes = 0;   ///< of each call: CollectiveDesc::bytes()
+  std::uint32_t logged = 0;          ///< its number in the log of calls; 0: it has none
   static constexpr std::uint8_t kMostTimed = 16;
   std::uint8_t timed = 0;                                 ///< calls that were timed for later jobs, up to kMostTimed
   std::array<std::unique_ptr<Executable>, 2> executable;  ///< out of place, in place; made on first use

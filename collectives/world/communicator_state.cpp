@@ -262,6 +262,7 @@ void CommunicatorState::launch(PendingCall& op, const CollectiveDesc& desc, Cons
       extras.plan != nullptr ? *extras.plan : plans_.find(desc, op.fingerprint, [&] { return make_plan(desc); });
   op.notes.plan = &plan;
   op.notes.in_place = in_place;
+  plan.counters->count(plan.counted_bytes);
   if (plan.timed < ReadyPlan::kMostTimed && world->watches) [[unlikely]]
     world->watches->launching(op, plan, group.world_ranks, options.after, *world->calls);
   if (plan.selection.offload != nullptr && desc.place.kind == MemoryKind::Device) {
@@ -324,6 +325,8 @@ std::unique_ptr<ReadyPlan> CommunicatorState::make_plan(const CollectiveDesc& de
   plan->desc.counts = plan->counts;
   plan->desc.displacements = plan->displacements;
   plan->selection = selector->select(desc);
+  plan->counters = &world->control->counters_of(group, desc.collective, plan->selection.plan.chosen().transport);
+  plan->counted_bytes = desc.bytes(group.size());
   if (world->options.config.verify_plans && plan->selection.recipe && group.rank == 0) {
     if (Status proof = prove(*plan->selection.recipe, desc, group.size()); !proof.ok()) {
       world->control->end(*this, proof);

@@ -149,6 +149,7 @@ void UserMessages::launch(const Message& message, StreamRef after, Completion& d
         Status(Code::Unavailable, fmt::format("no transport leads from {} to {}", of_.group.rank_text(of_.group.rank),
                                               of_.group.rank_text(message.peer))));
   }
+  count(message);
   const bool device = message.memory.place.kind == MemoryKind::Device;
   const bool direct = device && takes_device_memory(message.peer);
   if (device && !direct) {
@@ -159,6 +160,18 @@ void UserMessages::launch(const Message& message, StreamRef after, Completion& d
   } else {
     post(message, done);
   }
+}
+
+void UserMessages::count(const Message& message) {
+  if (counters_.empty()) counters_.resize(endpoints_.size());
+  CallCounters*& counters = counters_[static_cast<std::size_t>(message.peer)][message.sends ? 1 : 0];
+  if (counters == nullptr) [[unlikely]] {
+    const bool is_self = message.peer == of_.group.rank;
+    counters = &of_.world->control->counters_of(
+        of_.group, message.sends ? Collective::Send : Collective::Recv,
+        is_self ? "self" : of_.selector->transport_between(of_.selector->cheapest(), of_.group.rank, message.peer));
+  }
+  counters->count(message.memory.bytes);
 }
 
 void UserMessages::launch_through_host(const Message& message, StreamRef after, Completion& done) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <sinew/collectives/staging/messages.hpp>
 #include <sinew/collectives/transfers/transfer.hpp>
 #include <sinew/core/call/call_options.hpp>
+#include <sinew/core/runtime/call_record.hpp>
 #include <sinew/core/transport.hpp>
 #include <sinew/core/work.hpp>
 
@@ -49,6 +51,8 @@ class UserMessages {
   PendingCall& open(const Message& message, const CallOptions& options);
   void launch(const Message& message, StreamRef after, Completion& done);
   /// Sends or receives device memory that the transport to the peer does not take.
+  /// Counts a message to or from a peer that a transport reaches.
+  void count(const Message& message);
   void launch_through_host(const Message& message, StreamRef after, Completion& done);
   void post(const Message& message, Completion& done);
   TransferRoute route_to(int peer);
@@ -68,7 +72,9 @@ class UserMessages {
 
   CommunicatorState& of_;
   MessageGroups groups_;
-  std::vector<Endpoint*> endpoints_;           // by rank; null: not used yet
+  std::vector<Endpoint*> endpoints_;  // by rank; null: not used yet
+  /// The counters of receives and sends, by rank; null: not used yet. Empty before the first message.
+  std::vector<std::array<CallCounters*, 2>> counters_;
   std::vector<std::optional<int>> direct_;     // of find_direct(), by rank
   std::unique_ptr<StagedMessages> staged_;     // made by the first message of device memory
   std::unique_ptr<AnyReceives> any_receives_;  // made by the first receive from any rank

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/collective.hpp>
@@ -47,10 +48,36 @@ struct Membership {
   char name[kLongestGroupName + 1];  ///< Group::name, filled up with zeros
 };
 
+/// Counts one rank's calls of one collective over one transport, on the communicators of one name. The first cache line
+/// is written for each call. The second one says what is counted, and never changes once `ready` is set.
+/// Units: bytes as in CallStats; a message counts its own bytes. All counters go round at 2^64.
+struct alignas(64) CallCounters {
+  static constexpr std::uint8_t kAnyCollective = 0xff;
+
+  std::atomic<std::uint64_t> calls;   ///< that have begun
+  std::atomic<std::uint64_t> bytes;   ///< of `calls`
+  std::atomic<std::uint64_t> failed;  ///< that ended with an error, also those that could not begin
+  std::atomic<std::uint32_t> ready;
+  std::uint8_t collective;            ///< a Collective, or kAnyCollective
+  char transport[24];                 ///< such as "shm+tcp", filled up with zeros; empty: no call has begun
+  alignas(64) char communicator[64];  ///< its name, or "communicator 6", filled up with zeros
+
+  /// Thread: the one that makes calls, which is the only writer.
+  void count(std::uint64_t of_call) noexcept {
+    calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    bytes.store(bytes.load(std::memory_order_relaxed) + of_call, std::memory_order_relaxed);
+  }
+  void count_failed() noexcept { failed.store(failed.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+static_assert(sizeof(CallCounters) == 128);
+
 /// What lies in shared memory or in a trace file, from its first byte.
 struct RecordPage {
-  static constexpr std::uint64_t kMagic = 0x33'64'72'6f'63'65'72'73;  // "srecord3"
+  static constexpr std::uint64_t kMagic = 0x34'64'72'6f'63'65'72'73;  // "srecord4"
+  /// The bytes of kMagic that all versions of this layout have. The last one is the version.
+  static constexpr std::uint64_t kMagicOfAll = 0x00'ff'ff'ff'ff'ff'ff'ff;
   static constexpr std::size_t kMemberships = 512;
+  static constexpr std::size_t kCounters = 256;
   static constexpr std::size_t kRecords = 1024;
   static constexpr std::size_t kSites = 1024;
 
@@ -62,6 +89,7 @@ struct RecordPage {
   std::array<CallRecord, kRecords> records;  ///< the record of serial s is s % kRecords
   std::array<SiteText, kSites> sites;        ///< 0: more places than the table holds
   std::array<Membership, kMemberships> memberships;
+  std::array<CallCounters, kCounters> counters;  ///< 0: all calls for which the table has no room
 };
 
 /// A copy of a membership in a page.
@@ -70,6 +98,16 @@ struct MembershipSeen {
   int ranks = 0;
   int place = 0;
   std::string name{};
+};
+
+/// A copy of counters in a page.
+struct CountersSeen {
+  std::string communicator{};
+  std::string collective{};  ///< "other": of the calls for which the table has no room
+  std::string transport{};   ///< empty: no call has begun
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t failed = 0;
 };
 
 /// A record taken out of a page.
@@ -105,6 +143,8 @@ class SINEW_API RecordReader {
   std::optional<CallSeen> latest() const noexcept;
   /// A communicator that the rank is in, or lately was; nothing where there is none.
   std::optional<MembershipSeen> membership(std::size_t index) const noexcept;
+  /// The counters that the rank has begun to use.
+  std::vector<CountersSeen> counters() const;
   std::string site(std::uint16_t index) const;
   /// Names the communicator of a call as Group::text() does: "tp of 2". It is "communicator 6" if another communicator
   /// has taken its membership since.

@@ -11,6 +11,31 @@
 
 namespace sinew {
 
+namespace {
+
+template <std::size_t N>
+std::string_view text_in(const char (&filled_up)[N]) noexcept {
+  return {filled_up, ::strnlen(filled_up, N)};
+}
+
+template <std::size_t N>
+void put(std::string_view text, char (&to)[N]) noexcept {
+  std::memcpy(to, text.data(), std::min(text.size(), N));
+}
+
+/// Such a text as put() leaves it.
+template <std::size_t N>
+std::string_view fitting(std::string_view text, const char (&)[N]) noexcept {
+  return text.substr(0, N);
+}
+
+/// All communicators without a name that ever have the same id share counters: there may be very many of them.
+std::string name_for_counters(const Group& group) {
+  return group.name.empty() ? fmt::format("communicator {}", group.communicator) : group.name;
+}
+
+}  // namespace
+
 RecordRing::RecordRing(std::byte* memory, int rank) : page_(reinterpret_cast<RecordPage*>(memory)) {
   page_->rank.store(rank, std::memory_order_relaxed);
   page_->pid.store(::getpid(), std::memory_order_relaxed);
@@ -89,6 +114,50 @@ void RecordRing::leave(std::uint64_t communicator) noexcept {
   for (std::size_t i = 0; i < RecordPage::kMemberships; ++i) {
     if (page_->memberships[i].identity.load(std::memory_order_relaxed) == communicator) memberships_taken_.reset(i);
   }
+}
+
+CallCounters& RecordRing::counters_of(const Group& group, Collective collective, std::string_view transport) noexcept {
+  const std::string name = name_for_counters(group);
+  const auto kind = static_cast<std::uint8_t>(collective);
+  for (std::size_t i = 1; i < counters_used_; ++i) {
+    CallCounters& c = page_->counters[i];
+    if (c.collective == kind && text_in(c.transport) == fitting(transport, c.transport) &&
+        text_in(c.communicator) == fitting(name, c.communicator))
+      return c;
+  }
+  const bool is_full = counters_used_ == RecordPage::kCounters;
+  CallCounters& c = page_->counters[is_full ? 0 : counters_used_++];
+  c.collective = is_full ? CallCounters::kAnyCollective : kind;
+  put(is_full ? "other" : transport, c.transport);
+  put(is_full ? "other" : name, c.communicator);
+  c.ready.store(1, std::memory_order_release);
+  return c;
+}
+
+void RecordRing::count_failed(const Group& group, Collective collective) noexcept {
+  const std::string name = name_for_counters(group);
+  for (std::size_t i = 1; i < counters_used_; ++i) {
+    CallCounters& c = page_->counters[i];
+    if (c.collective == static_cast<std::uint8_t>(collective) &&
+        text_in(c.communicator) == fitting(name, c.communicator))
+      return c.count_failed();
+  }
+  counters_of(group, collective, "").count_failed();
+}
+
+std::vector<CountersSeen> RecordReader::counters() const {
+  std::vector<CountersSeen> all;
+  for (const CallCounters& c : page_->counters) {
+    if (c.ready.load(std::memory_order_acquire) == 0) continue;
+    const bool is_rest = c.collective == CallCounters::kAnyCollective;
+    all.push_back({.communicator = std::string(text_in(c.communicator)),
+                   .collective = std::string(is_rest ? "other" : name_of(static_cast<Collective>(c.collective))),
+                   .transport = std::string(text_in(c.transport)),
+                   .calls = c.calls.load(std::memory_order_relaxed),
+                   .bytes = c.bytes.load(std::memory_order_relaxed),
+                   .failed = c.failed.load(std::memory_order_relaxed)});
+  }
+  return all;
 }
 
 std::optional<MembershipSeen> RecordReader::membership(std::size_t index) const noexcept {

@@ -7,6 +7,7 @@
 #include <map>
 #include <source_location>
 #include <string>
+#include <string_view>
 
 #include <sinew/core/base/export.hpp>
 #include <sinew/core/call/group.hpp>
@@ -59,6 +60,14 @@ class SINEW_API RecordRing {
   /// Gives up this rank's membership in a communicator. Later join() calls reuse such entries in turn, so readers still
   /// find the communicator for a while.
   void leave(std::uint64_t communicator) noexcept;
+
+  /// Returns the counters of such calls. Where the table is full, they are those of all calls without counters of their
+  /// own.
+  /// Cost: a search through the counters in use.
+  CallCounters& counters_of(const Group& group, Collective collective, std::string_view transport) noexcept;
+  /// Counts a call that ended with an error.
+  /// Cost: that of counters_of().
+  void count_failed(const Group& group, Collective collective) noexcept;
 
   static constexpr std::size_t bytes() noexcept { return sizeof(RecordPage); }
   const RecordPage* page() const noexcept { return page_; }
@@ -122,6 +131,7 @@ class SINEW_API RecordRing {
   std::uint64_t last_ = 0;
   std::bitset<RecordPage::kMemberships> memberships_taken_;
   std::size_t next_membership_ = 0;
+  std::size_t counters_used_ = 1;
   std::array<Known, kKnown> known_{};        // for calls without a label
   std::array<Labelled, kKnown> labelled_{};  // for calls with a label
   std::map<std::string, std::uint16_t> sites_;

@@ -4,6 +4,7 @@
 #include <source_location>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -186,6 +187,54 @@ TEST(RecordRing, NeverShowsAMixture_WhileItIsWritten) {
   }
   stop = true;
   writer.join();
+}
+
+TEST(RecordRing, CountsCallsByCommunicatorCollectiveAndTransport) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  const RecordReader reader(ring.page());
+  EXPECT_TRUE(reader.counters().empty());
+  const Group named{.communicator = 4, .name = "tp"}, unnamed{.communicator = 6};
+  CallCounters& sums = ring.counters_of(named, Collective::AllReduce, "shm");
+  sums.count(8);
+  sums.count(100);
+  EXPECT_EQ(&ring.counters_of(named, Collective::AllReduce, "shm"), &sums);
+  EXPECT_NE(&ring.counters_of(named, Collective::AllReduce, "tcp"), &sums);
+  EXPECT_NE(&ring.counters_of(named, Collective::Broadcast, "shm"), &sums);
+  ring.counters_of(unnamed, Collective::AllReduce, "shm").count(1);
+  ring.count_failed(named, Collective::AllReduce);
+  ring.count_failed(unnamed, Collective::Barrier);
+
+  const std::vector<CountersSeen> seen = reader.counters();
+  ASSERT_EQ(seen.size(), 5U);
+  EXPECT_EQ(seen[0].communicator, "tp");
+  EXPECT_EQ(seen[0].collective, "all_reduce");
+  EXPECT_EQ(seen[0].transport, "shm");
+  EXPECT_EQ(seen[0].calls, 2U);
+  EXPECT_EQ(seen[0].bytes, 108U);
+  EXPECT_EQ(seen[0].failed, 1U);
+  EXPECT_EQ(seen[3].communicator, "communicator 6");
+  EXPECT_EQ(seen[3].calls, 1U);
+  EXPECT_EQ(seen[4].collective, "barrier");
+  EXPECT_EQ(seen[4].transport, "");
+  EXPECT_EQ(seen[4].calls, 0U);
+  EXPECT_EQ(seen[4].failed, 1U);
+}
+
+TEST(RecordRing, LosesNoCall_WhenItsCountersAreFull) {
+  const Memory memory;
+  RecordRing ring(memory.bytes, 0);
+  constexpr std::uint64_t kCommunicators = 2 * RecordPage::kCounters;
+  for (std::uint16_t id = 0; id < kCommunicators; ++id)
+    ring.counters_of({.communicator = id}, Collective::AllGather, "a transport with a name that is too long").count(3);
+  const std::vector<CountersSeen> seen = RecordReader(ring.page()).counters();
+  ASSERT_EQ(seen.size(), RecordPage::kCounters);
+  EXPECT_EQ(seen[0].communicator, "other");
+  EXPECT_EQ(seen[0].collective, "other");
+  std::uint64_t calls = 0;
+  for (const CountersSeen& c : seen) calls += c.calls;
+  EXPECT_EQ(calls, kCommunicators);
+  EXPECT_EQ(seen[0].calls, kCommunicators - (RecordPage::kCounters - 1));
 }
 
 }  // namespace
