@@ -82,6 +82,20 @@ Row switch_row(std::string_view name, std::string_view meaning, Of of) {
           [of](const Config& c) { return std::string(std::invoke(of, c) ? "1" : "0"); }};
 }
 
+/// A path in which "%h" stands for the host's name, "%p" for the process and "%%" for '%'.
+Row pattern_row(std::string_view name, std::string_view meaning, std::string Config::*member) {
+  return {name, "a file name, in which %h is the host, %p the process and %% a percent sign", meaning,
+          [member](Config& c, std::string_view v) {
+            if (v.empty()) reject();
+            for (std::size_t i = 0; i < v.size(); ++i) {
+              if (v[i] != '%') continue;
+              if (++i == v.size() || std::string_view("hp%").find(v[i]) == std::string_view::npos) reject();
+            }
+            c.*member = v;
+          },
+          [member](const Config& c) { return c.*member; }};
+}
+
 Row list_row(std::string_view name, std::string_view expected, std::string_view meaning,
              std::vector<std::string> Config::*member) {
   return {name, expected, meaning,
@@ -178,6 +192,10 @@ std::vector<Row> make_rows() {
        [](const Config& c) { return c.rsh; }},
       text_row("SINEW_TRACE", "a folder", "log every rank's calls and their times there", &Config::trace_dir),
       switch_row("SINEW_STATS", "times calls, for Communicator::stats(); SINEW_TRACE does, too", &Config::time_calls),
+      pattern_row("SINEW_METRICS_FILE", "where one rank of each host writes its ranks' metrics, as OpenMetrics text",
+                  &Config::metrics_file),
+      pattern_row("SINEW_METRICS_SOCKET", "Unix socket at which one rank of each host answers GET /metrics",
+                  &Config::metrics_socket),
       switch_row("SINEW_PYTHON_SITES", "names each call from Python by its line, not only calls that wait for 200 ms",
                  &Config::python_sites),
       {"SINEW_LOG", "trace, debug, info, warning, error or off", "which log lines appear",

@@ -40,13 +40,15 @@ struct Config {
   std::optional<std::pair<std::uint16_t, std::uint16_t>> ports;  ///< SINEW_PORTS=A-B: range to listen in
   std::string secret_file;                                       ///< SINEW_SECRET_FILE
   TlsFiles tls;
-  std::string faults;         ///< SINEW_FAULTS: what the conformance library's module "faulty" does
-  std::string rsh = "ssh";    ///< SINEW_RSH: command that runs a program on another host
-  std::string trace_dir;      ///< SINEW_TRACE
-  bool time_calls = false;    ///< SINEW_STATS: for Communicator::stats(); so does a trace
-  bool python_sites = false;  ///< SINEW_PYTHON_SITES: each call from Python is named by its line
-  std::string log_level;      ///< SINEW_LOG, for the whole process from its start; programs call log::set_level()
-  bool verify_plans = false;  ///< SINEW_VERIFY: rank 0 proves each plan before its first run
+  std::string faults;          ///< SINEW_FAULTS: what the conformance library's module "faulty" does
+  std::string rsh = "ssh";     ///< SINEW_RSH: command that runs a program on another host
+  std::string trace_dir;       ///< SINEW_TRACE
+  bool time_calls = false;     ///< SINEW_STATS: for Communicator::stats(); so does a trace
+  std::string metrics_file;    ///< SINEW_METRICS_FILE: with %h and %p for the host's name and the process
+  std::string metrics_socket;  ///< SINEW_METRICS_SOCKET: likewise
+  bool python_sites = false;   ///< SINEW_PYTHON_SITES: each call from Python is named by its line
+  std::string log_level;       ///< SINEW_LOG, for the whole process from its start; programs call log::set_level()
+  bool verify_plans = false;   ///< SINEW_VERIFY: rank 0 proves each plan before its first run
 
   /// Errors: Error{InvalidArgument} for a SINEW_* variable that is set but invalid or unknown:
   /// "SINEW_TIMEOUT=5x: expected a duration such as 30s or 5min".

@@ -203,6 +203,7 @@ void WorldState::open_control(const Exchange& exchange) {
   engine->add(*control);
   engine->set_watch([this](Clock::time_point now) { control->watch(now); });
   open_timer(exchange);
+  if (!options.virtual_world) metrics = WorldMetrics::make(options.config, control->service());
   if (!options.virtual_world)
     watches = std::make_unique<CallWatches>(facts, device_runtime, options.config,
                                             MachineUse(host->usable_cores(), options.config.tls.wanted), rank);
@@ -295,6 +296,7 @@ void WorldState::end_endpoints(int world_rank) {
 WorldState::~WorldState() {
   if (calls && calls->shared() != nullptr) calls->shared()->stop_thread();
   if (watches) watches->keep();
+  metrics.reset();
   if (control) {
     engine->remove(*control);
     control.reset();

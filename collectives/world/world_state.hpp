@@ -10,6 +10,7 @@
 #include <sinew/collectives/control/control_plane.hpp>
 #include <sinew/collectives/execution/executor.hpp>
 #include <sinew/collectives/messages/self_link.hpp>
+#include <sinew/collectives/metrics/world_metrics.hpp>
 #include <sinew/collectives/selection/costs/call_watches.hpp>
 #include <sinew/collectives/selection/facts.hpp>
 #include <sinew/collectives/trace/call_timer.hpp>
@@ -69,9 +70,10 @@ struct WorldState {
   std::string no_cluster;                       ///< why `cluster` is null
   std::vector<std::vector<Address>> addresses;  ///< [rank][transport]
   std::unique_ptr<ControlPlane> control;
-  std::unique_ptr<CallTimer> timer;      ///< null: calls are not timed
-  std::unique_ptr<CallWatches> watches;  ///< null on a virtual cluster
-  std::vector<std::uint64_t> free_ids;   ///< bit i: communicator ids 2i and 2i+1 are free
+  std::unique_ptr<WorldMetrics> metrics;  ///< null: this rank shows no metrics
+  std::unique_ptr<CallTimer> timer;       ///< null: calls are not timed
+  std::unique_ptr<CallWatches> watches;   ///< null on a virtual cluster
+  std::vector<std::uint64_t> free_ids;    ///< bit i: communicator ids 2i and 2i+1 are free
   /// The id of the communicator of all ranks in which the members of a subgroup find each other. No other communicator
   /// gets this id.
   static constexpr std::uint16_t kBootstrapId = 65534;

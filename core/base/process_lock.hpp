@@ -16,6 +16,7 @@ enum class OfProcess : std::uint8_t {
   ControlPlanes,
   ListeningPorts,
   ControlThread,
+  Metrics,
   ProcessToken,
   Modules,
   ShadowedModules,
