@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
       "  sinew-info plan all_reduce 64MiB --device --cluster dgx-h100x8    the same in the memory of its GPUs\n"
       "  sinew-run --hosts a:2,b:2 sinew-info doctor   what would fail or slow a job there, and what to do about it\n"
       "  sinew-info hang                          what a job of this host waits for, and for whom\n"
+      "  sinew-info watch                         a table of the jobs of this host, refreshed each second\n"
       "  sinew-info trace records                 what every call of a job with SINEW_TRACE=records took, and who was "
       "late\n"
       "  sinew-info config                        every SINEW_* variable, what it takes and what is in effect\n");
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   sinew::tools::add_doctor_command(app, options, exit_code);
   sinew::tools::add_hang_command(app, options, exit_code);
+  sinew::tools::add_watch_command(app, options, exit_code);
   sinew::tools::add_trace_command(app, options, exit_code);
   for (CLI::App* command : app.get_subcommands({}))
     command->add_flag("--json", options.json, "Print JSON instead of text");

@@ -25,6 +25,9 @@ void add_doctor_command(CLI::App& app, const InfoOptions& options, int& exit_cod
 /// `exit_code` becomes 1 if a call waits.
 void add_hang_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 
+/// Shows running jobs until they end. `exit_code` becomes 1 if a rank has died.
+void add_watch_command(CLI::App& app, const InfoOptions& options, int& exit_code);
+
 /// `exit_code` becomes 1 if a call was never completed, or if a log is missing, cut or damaged.
 void add_trace_command(CLI::App& app, const InfoOptions& options, int& exit_code);
 

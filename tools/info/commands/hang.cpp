@@ -11,10 +11,10 @@
 
 #include <sinew/core/base/table.hpp>
 #include <sinew/tools/common/whole_number.hpp>
+#include <sinew/tools/info/jobs/record_sources.hpp>
 #include <sinew/topology/format/json/json_text.hpp>
 
 #include "commands.hpp"
-#include "record_sources.hpp"
 
 namespace sinew::tools {
 namespace {

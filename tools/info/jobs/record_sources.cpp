@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,9 +29,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_page(const std::byte* at) noexcept {
-  return reinterpret_cast<const RecordPage*>(at)->magic.load(std::memory_order_acquire) == RecordPage::kMagic;
+/// Tells what lies at a place where a page may begin.
+enum class PageKind : std::uint8_t { None, Page, OfAnotherVersion };
+
+PageKind kind_of_page(const std::byte* at) noexcept {
+  const std::uint64_t magic = reinterpret_cast<const RecordPage*>(at)->magic.load(std::memory_order_acquire);
+  if (magic == RecordPage::kMagic) return PageKind::Page;
+  const bool is_like = ((magic ^ RecordPage::kMagic) & RecordPage::kMagicOfAll) == 0;
+  return is_like ? PageKind::OfAnotherVersion : PageKind::None;
 }
+
+constexpr std::string_view kAnotherVersion =
+    "has records of another version of sinew; expected this one's: use the sinew-info that came with the job's sinew";
 
 RankRecords rank_of(std::shared_ptr<const std::byte> memory, const std::byte* at) {
   RankRecords of;
@@ -74,12 +83,17 @@ std::shared_ptr<const std::byte> map(const FileDescriptor& file, off_t first, st
           [bytes](const std::byte* m) { ::munmap(const_cast<std::byte*>(m), bytes); }};
 }
 
-/// Pages in what a process shows its peers: a sparse file in memory, of which only what is there is looked at. A page
-/// that was hardly written to is mostly hole.
-std::vector<RankRecords> pages_of(const std::string& descriptor) {
-  std::vector<RankRecords> found;
+/// The pages that were found, and whether there are some that cannot be read.
+struct FoundPages {
+  std::vector<RankRecords> ranks{};
+  bool any_of_another_version = false;
+};
+
+/// Finds pages in what a process shows its peers: a sparse file in memory, of which only what is there is looked at. A
+/// page that was hardly written to is mostly hole.
+void find_pages(const std::string& descriptor, FoundPages& found) {
   const FileDescriptor file(::open(descriptor.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file) return found;
+  if (!file) return;
   constexpr std::size_t kStep = 64;  // records begin on a cache line
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (off_t data = ::lseek(file.get(), 0, SEEK_DATA); data >= 0;) {
@@ -88,14 +102,15 @@ std::vector<RankRecords> pages_of(const std::string& descriptor) {
     const auto bytes = static_cast<std::size_t>(hole - data);
     const auto there = map(file, data, bytes);
     for (std::size_t at = 0; there && at + kStep <= bytes; at += kStep) {
-      if (!is_page(there.get() + at)) continue;
+      const PageKind kind = kind_of_page(there.get() + at);
+      if (kind == PageKind::OfAnotherVersion) found.any_of_another_version = true;
+      if (kind != PageKind::Page) continue;
       const std::size_t before = at % page;
       const auto whole = map(file, data + static_cast<off_t>(at - before), before + sizeof(RecordPage));
-      if (whole) found.push_back(rank_of(whole, whole.get() + before));
+      if (whole) found.ranks.push_back(rank_of(whole, whole.get() + before));
     }
     data = ::lseek(file.get(), hole, SEEK_DATA);
   }
-  return found;
 }
 
 /// "sinew-GENERATION-rank-RANK.trace": the generation.
@@ -106,27 +121,42 @@ std::optional<int> generation_of(const std::string& name) {
   return is_one ? std::optional(generation) : std::nullopt;
 }
 
-std::optional<RankRecords> page_in(const fs::path& file) {
-  const auto memory = map_file(file.string(), sizeof(RecordPage));
-  if (!memory || !is_page(memory.get())) return std::nullopt;
-  return rank_of(memory, memory.get());
+void add_page_in(const fs::path& file, FoundPages& found) {
+  if (const auto memory = map_file(file.string(), sizeof(RecordPage));
+      memory && kind_of_page(memory.get()) == PageKind::Page) {
+    found.ranks.push_back(rank_of(memory, memory.get()));
+    return;
+  }
+  const auto magic = map_file(file.string(), sizeof(RecordPage::magic));
+  if (magic && kind_of_page(magic.get()) == PageKind::OfAnotherVersion) found.any_of_another_version = true;
 }
 
 /// Of a process: what it shows its peers, or writes to a trace file.
-std::vector<RankRecords> pages_of_process(const fs::path& process) {
-  std::vector<RankRecords> found;
+FoundPages pages_of_process(const fs::path& process) {
+  FoundPages found;
   std::error_code hidden;
   for (const auto& descriptor : fs::directory_iterator(process / "fd", hidden)) {
     if (!fs::read_symlink(descriptor.path(), hidden).string().starts_with("/memfd:sinew ")) continue;
-    std::ranges::move(pages_of(descriptor.path().string()), std::back_inserter(found));
+    find_pages(descriptor.path().string(), found);
   }
   std::ifstream maps(process / "maps");
   for (std::string line; std::getline(maps, line);) {
     const fs::path file = line.substr(std::min(line.find('/'), line.size()));
-    if (!generation_of(file.filename().string())) continue;
-    if (auto of = page_in(file)) found.push_back(std::move(*of));
+    if (generation_of(file.filename().string())) add_page_in(file, found);
   }
   return found;
+}
+
+/// Errors: InvalidArgument for a process that does not exist or that this user may not look at.
+void require_readable(pid_t process) {
+  std::error_code error;
+  const fs::directory_iterator open_files(fmt::format("/proc/{}/fd", process), error);
+  if (!error) return;
+  const bool is_forbidden = error == std::errc::permission_denied;
+  throw Error(Code::InvalidArgument,
+              fmt::format("process {}: {}", process,
+                          is_forbidden ? "this user may not look at it; expected one of this user's processes"
+                                       : "does not exist; expected a process of a running job, or its launcher"));
 }
 
 }  // namespace
@@ -137,7 +167,11 @@ std::vector<JobRecords> jobs_in_folder(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto generation = generation_of(entry.path().filename().string());
     if (!generation) continue;
-    if (auto of = page_in(entry.path())) add(std::move(*of), generations[*generation]);
+    FoundPages found;
+    add_page_in(entry.path(), found);
+    if (found.any_of_another_version)
+      throw Error(Code::InvalidArgument, fmt::format("'{}': {}", entry.path().string(), kAnotherVersion));
+    for (RankRecords& of : found.ranks) add(std::move(of), generations[*generation]);
   }
   if (error)
     throw Error(Code::InvalidArgument, fmt::format("'{}': cannot be read: {}; expected a folder of records, as "
@@ -158,15 +192,21 @@ std::vector<JobRecords> jobs_in_folder(const std::string& folder) {
 std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only) {
   std::map<pid_t, std::vector<RankRecords>> by_parent;
   std::set<std::pair<pid_t, int>> seen;
+  std::optional<long> of_another_version;
+  for (const pid_t process : only) require_readable(process);
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     const auto process = parse_number<long>(entry.path().filename().string());
     if (!process || !is_of(static_cast<pid_t>(*process), only)) continue;
-    for (RankRecords& of : pages_of_process(entry.path())) {
+    FoundPages found = pages_of_process(entry.path());
+    if (found.any_of_another_version) of_another_version = process;
+    for (RankRecords& of : found.ranks) {
       if (of.process != *process || has_left(of) || !seen.emplace(of.process, of.rank).second) continue;
       add(std::move(of), by_parent[parent_of(static_cast<pid_t>(*process))]);
     }
   }
+  if (by_parent.empty() && of_another_version)
+    throw Error(Code::InvalidArgument, fmt::format("process {} {}", *of_another_version, kAnotherVersion));
   if (by_parent.empty())
     throw Error(
         Code::InvalidArgument,

@@ -11,7 +11,7 @@ namespace sinew::tools {
 
 /// The ranks of a job whose records were found.
 struct JobRecords {
-  std::string name;                ///< "processes of 1234", "folder/, generation 0"
+  std::string name;                ///< "processes started by 1234", "folder/, generation 0"
   std::vector<RankRecords> ranks;  ///< by rank; those that were not found in between have no page
 };
 
@@ -21,7 +21,9 @@ std::vector<JobRecords> jobs_in_folder(const std::string& folder);
 
 /// Finds records in shared memory of processes on this host. Processes with the same parent are one job.
 /// `only`: looks at these processes and at those that they started; empty: at all that this user may look at.
-/// Errors: Error{InvalidArgument} if there are no records. The text says how to make records visible.
+/// Errors: Error{InvalidArgument} if there are no records. The text says how to make records visible, and which
+///         processes have records of another version of sinew. The same for a process of `only` that does not exist or
+///         that this user may not look at.
 std::vector<JobRecords> jobs_running(const std::vector<pid_t>& only);
 
 }  // namespace sinew::tools
