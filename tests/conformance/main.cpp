@@ -9,6 +9,7 @@
 #include <sinew/collectives/world.hpp>
 #include <sinew/core/config.hpp>
 #include <sinew/tools/common/command_line.hpp>
+#include <sinew/tools/common/progress.hpp>
 #include <sinew/tools/common/whole_number.hpp>
 #include <sinew/tools/version/version_text.hpp>
 
@@ -29,13 +30,17 @@ std::uint64_t run_cases(sinew::Communicator& all, const Options& options, const 
                                         : sinew::test::pairwise_cases(all.size(), largest);
   std::uint64_t wrong = 0;
   std::uint32_t salt = 0;
+  sinew::tools::Progress progress(cases.size() * static_cast<std::size_t>(options.rounds));
   for (int round = 0; round < options.rounds; ++round) {
     for (const auto& c : cases) {
+      if (all.rank() == 0) progress.show(salt, c.to_string());
       const std::uint64_t bad = sinew::test::run_case(all, c, ++salt);
+      if (bad != 0) progress.clear();
       if (bad != 0) fmt::print(stderr, "rank {}: {}: {} wrong elements\n", all.rank(), c.to_string(), bad);
       wrong += bad;
     }
   }
+  progress.clear();
   std::vector<std::uint64_t> total = {wrong};
   all.all_reduce(total).get();
   if (all.rank() == 0) {

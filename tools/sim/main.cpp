@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <iostream>
@@ -16,6 +14,7 @@
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/network_options.hpp>
 #include <sinew/tools/common/output_file.hpp>
+#include <sinew/tools/common/progress.hpp>
 #include <sinew/tools/pages/page.hpp>
 #include <sinew/tools/version/version_text.hpp>
 #include <sinew/topology/catalog/named_networks.hpp>
@@ -73,24 +72,20 @@ SimulatedCall call_of(const SimOptions& options, int ranks) {
   return {desc, desc.bytes(ranks)};
 }
 
-/// Which simulation runs, on a terminal.
-void show_progress(const std::string& what) {
-  static const bool shows = ::isatty(STDERR_FILENO) == 1;
-  if (shows) std::cerr << "\r\033[K" << what << (what.empty() ? "" : " ...") << std::flush;
-}
-
 int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& trace, bool prints) {
   const VirtualCluster on = virtual_cluster_from(options.cluster, options.network);
   const Network& network = on.network;
   const SimulatedCall call = call_of(options, network.ranks());
-  std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, show_progress);
+  Progress progress;
+  const ShowBegin begins = [&](const std::string& what, double share) { progress.show_share(share, what); };
+  std::vector<SimulatedWay> ways = simulate_ways(call.desc, network, options.algorithm, begins);
   SimulatedWay& fastest = ways.front();
   const bool any = fastest.rejected.empty(), draws = svg.wanted() || trace.wanted();
   if (any && draws) {
-    show_progress("time line of " + full_name(fastest));
+    progress.show_share(1, "time line of " + full_name(fastest));
     fastest.forecast = simulate(*fastest.recipe, call.desc, network, {.time_line = true, .link_bytes = svg.wanted()});
   }
-  show_progress("");
+  progress.clear();
   if (prints) std::cout << (options.json ? as_json(call, on, ways) + "\n" : as_table(call, on, ways));
   if (!any && draws) {
     throw Error(Code::Unavailable, fmt::format("nothing to draw: {}: {}: {}", heading(call, network),
@@ -107,13 +102,15 @@ int simulate_and_print(const SimOptions& options, OutputFile& svg, OutputFile& t
 
 int scale_and_print(const SimOptions& options, OutputFile& svg, bool prints) {
   const HostModel& host = host_model(options.cluster);
+  Progress progress;
   const Scale scale = simulate_scale(
       host, hosts_of_scale(options.scale, host),
       [&](int hosts) {
         return virtual_cluster_from(fmt::format("{}x{}", options.cluster, hosts), options.network).network;
       },
-      [&](int ranks) { return call_of(options, ranks); }, options.algorithm, show_progress);
-  show_progress("");
+      [&](int ranks) { return call_of(options, ranks); }, options.algorithm,
+      [&](const std::string& what, double share) { progress.show_share(share, what); });
+  progress.clear();
   if (prints) std::cout << (options.json ? as_json(scale) + "\n" : as_table(scale));
   if (svg.wanted()) svg.write(as_plot(scale));
   return scale.names().empty() ? 1 : 0;

@@ -124,7 +124,7 @@ std::vector<int> hosts_of_scale(const std::string& range, const HostModel& host)
 Scale simulate_scale(const HostModel& host, const std::vector<int>& hosts,
                      const std::function<Network(int hosts)>& network,
                      const std::function<SimulatedCall(int ranks)>& call, const std::string& algorithm,
-                     const std::function<void(const std::string&)>& begins) {
+                     const ShowBegin& begins) {
   Scale scale{.host = std::string(host.name), .network = network(hosts.front())};
   scale.call = call(scale.network.ranks());
   for (const int n : hosts) {
@@ -137,7 +137,10 @@ Scale simulate_scale(const HostModel& host, const std::vector<int>& hosts,
       point.rejected = e.what();
       continue;
     }
-    const auto begins_here = [&](const std::string& name) { begins(fmt::format("{} ranks: {}", here.ranks(), name)); };
+    const auto begins_here = [&](const std::string& name, double share) {
+      const double points = static_cast<double>(scale.points.size() - 1) + share;
+      begins(fmt::format("{} ranks: {}", here.ranks(), name), points / static_cast<double>(hosts.size()));
+    };
     point.ways = simulate_ways(desc, here, algorithm, begins_here, kOfAPoint);
   }
   return scale;

@@ -49,6 +49,6 @@ std::vector<int> hosts_of_scale(const std::string& range, const HostModel& host)
 Scale simulate_scale(const HostModel& host, const std::vector<int>& hosts,
                      const std::function<Network(int hosts)>& network,
                      const std::function<SimulatedCall(int ranks)>& call, const std::string& algorithm,
-                     const std::function<void(const std::string&)>& begins);
+                     const ShowBegin& begins);
 
 }  // namespace sinew::tools

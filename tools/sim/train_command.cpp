@@ -1,9 +1,6 @@
 #include "train_command.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <iostream>
 #include <optional>
@@ -24,6 +21,7 @@
 #include <sinew/parallel/planner/search/search.hpp>
 #include <sinew/tools/common/command_line.hpp>
 #include <sinew/tools/common/network_options.hpp>
+#include <sinew/tools/common/progress.hpp>
 #include <sinew/tools/common/whole_number.hpp>
 
 #include "train_report.hpp"
@@ -45,28 +43,6 @@ struct TrainOptions {
   std::string store_rate, store;
   std::vector<std::string> offloaded, recomputed;
   std::string gradients = "f32";
-};
-
-/// One line on a terminal, when it takes longer than two seconds.
-class Progress {
- public:
-  ~Progress() { clear(); }
-  void show(const std::string& what, double share) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!is_terminal_ || now - start_ < std::chrono::seconds(2) || now - shown_ < std::chrono::milliseconds(100))
-      return;
-    shown_ = now;
-    std::cerr << fmt::format("\r\033[K{:3.0f} %: {}", 100 * share, what) << std::flush;
-    any_ = true;
-  }
-  void clear() {
-    if (any_) std::cerr << "\r\033[K" << std::flush;
-    any_ = false;
-  }
-
- private:
-  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1, any_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now(), shown_ = start_;
 };
 
 /// "989e12", "3.35e12"
@@ -160,8 +136,8 @@ int plan(const TrainOptions& o) {
   const std::int64_t most = planner.question().cluster.memory_bytes;
   constexpr std::size_t kStages = 4;  // of zero, as many of which may take as long
   sp::PlanResult result = sp::search(
-      planner,
-      {.top = kStages * o.top, .progress = [&](const std::string& what, double share) { progress.show(what, share); }});
+      planner, {.top = kStages * o.top,
+                .progress = [&](const std::string& what, double share) { progress.show_share(share, what); }});
   keep_distinct(result.best, o.top);
   progress.clear();
   std::cout << (o.json ? plan_json(planner, result, most) + "\n" : plan_table(planner, result, most));

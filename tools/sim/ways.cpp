@@ -86,8 +86,7 @@ std::string short_name(const SimulatedWay& way) {
 }
 
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
-                                        const std::string& algorithm,
-                                        const std::function<void(const std::string&)>& begins,
+                                        const std::string& algorithm, const ShowBegin& begins,
                                         const SimulationOptions& options) {
   std::vector<SimulatedWay> ways = candidates(desc, network, algorithm);
   std::atomic<std::size_t> next = 0;
@@ -98,7 +97,7 @@ std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Networ
       if (!way.recipe) continue;
       {
         const std::scoped_lock lock(telling);
-        begins(full_name(way));
+        begins(full_name(way), static_cast<double>(i) / static_cast<double>(ways.size()));
       }
       try {
         way.forecast = simulate(*way.recipe, desc, network, options);

@@ -27,13 +27,15 @@ std::string full_name(const SimulatedWay& way);
 /// "ring", "hierarchical ring".
 std::string short_name(const SimulatedWay& way);
 
+/// Receives what begins, and the share of all simulations that had begun before.
+using ShowBegin = std::function<void(const std::string& what, double share)>;
+
 /// Simulates every algorithm, or those of one name. The fastest comes first, rejected candidates last. `begins` is
 /// called with the name of each before it is simulated. For a large cluster up to four threads simulate, and `begins`
 /// is called by one of them at a time.
 /// Errors: Error{InvalidArgument} that lists the known names.
 std::vector<SimulatedWay> simulate_ways(const CollectiveDesc& desc, const Network& network,
-                                        const std::string& algorithm,
-                                        const std::function<void(const std::string&)>& begins,
+                                        const std::string& algorithm, const ShowBegin& begins,
                                         const SimulationOptions& options = {});
 
 }  // namespace sinew::tools
