@@ -7,7 +7,7 @@
 
 namespace sinew {
 
-/// Returns the text of a user as an error shows it. Of a long text an error shows the beginning and the length.
+/// Returns the text of a user as an error shows it: all of it, or the beginning and the length of a long one.
 inline std::string shown_value(std::string_view text) {
   constexpr std::size_t kMostBytes = 60;
   if (text.size() <= kMostBytes) return std::string(text);
