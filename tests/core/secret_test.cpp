@@ -52,7 +52,7 @@ TEST(Secret, NamesTheFile_WhenItCannotServe) {
   EXPECT_THAT(complaint_about("/nowhere/at/all"), HasSubstr("SINEW_SECRET_FILE=/nowhere/at/all: cannot be read"));
   EXPECT_THAT(complaint_about(testing::TempDir()), HasSubstr("cannot be read"));
   EXPECT_THAT(complaint_about(written("")), HasSubstr("holds 0 bytes"));
-  EXPECT_THAT(complaint_about(written("too short\n")), HasSubstr("holds 9 bytes, expected at least 16"));
+  EXPECT_THAT(complaint_about(written("too short\n")), HasSubstr("holds 9 bytes, expected 16 random bytes or more"));
 }
 
 TEST(Secret, IsRefused_WhenOtherUsersCanReachIt) {
