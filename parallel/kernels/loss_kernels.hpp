@@ -63,8 +63,8 @@ SINEW_KERNEL void exponentials(const Team& team, const ExponentialsArguments<T>&
           row[c] = static_cast<T>(power);
           return Sums{power, c == target ? above : 0, above};
         },
-        [](const Sums& a, const Sums& b) {
-          return Sums{a.powers + b.powers, a.target + b.target, a.all + b.all};
+        [](const Sums& p, const Sums& q) {
+          return Sums{p.powers + q.powers, p.target + q.target, p.all + q.all};
         });
     group.once([&] {
       sums[3 * r] = not_numbers[r] != 0 ? kNotANumber<double> : of_row.powers;

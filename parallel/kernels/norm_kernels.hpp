@@ -89,8 +89,8 @@ SINEW_KERNEL void normalise_input_gradient(const Team& team, const NormaliseInpu
           const T slope = of[i] * weight[i];
           return Sums{slope, slope * ((row[i] - mean) * factor)};
         },
-        [](const Sums& a, const Sums& b) {
-          return Sums{a.slopes + b.slopes, a.along + b.along};
+        [](const Sums& p, const Sums& q) {
+          return Sums{p.slopes + q.slopes, p.along + q.along};
         });
     const T slope_mean = sums.slopes / width, along = sums.along / width;
     group.each(a.width, [&](std::int64_t i) {
