@@ -45,18 +45,16 @@ class Block {
     of_block_ = {};
     of_warp_ = {};
     for (int i = 0; i < kThreads; ++i) begin(threads_[i]);
-    std::array<unsigned, kThreads> order{};
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::shuffle(order, random_);
-    for (int left = kThreads; left > 0;) {
-      moved_ = false;
-      for (const unsigned i : order) {
-        if (threads_[i].ended) continue;
-        threadIdx.x = i;
-        ::swapcontext(&scheduler_, &threads_[i].context);
-        left -= threads_[i].ended ? 1 : 0;
+    std::array<unsigned, kWarpsOfTeam> warps{};
+    std::iota(warps.begin(), warps.end(), 0U);
+    while (std::ranges::any_of(warps, [&](unsigned warp) { return !has_ended(warp); })) {
+      std::ranges::shuffle(warps, random_);
+      bool moved = false;
+      // A warp runs as far as it can before the next one, so that it is ahead wherever no thread waits for others.
+      for (const unsigned warp : warps) {
+        while (pass(warp)) moved = true;
       }
-      if (!moved_) {
+      if (!moved) {
         std::fputs("fake block: its threads wait for each other, or for one that has ended\n", stderr);
         std::abort();
       }
@@ -84,6 +82,23 @@ class Block {
     ::makecontext(&t.context, &Block::enter, 0);
   }
   static void enter();
+  bool has_ended(unsigned warp) const {
+    return std::all_of(&threads_[warp * kWarp], &threads_[warp * kWarp] + kWarp,
+                       [](const Thread& t) { return t.ended; });
+  }
+  /// Lets each thread of a warp run until it waits. False if all of them wait still.
+  bool pass(unsigned warp) {
+    std::array<unsigned, kWarp> order{};
+    std::iota(order.begin(), order.end(), warp * kWarp);
+    std::ranges::shuffle(order, random_);
+    moved_ = false;
+    for (const unsigned i : order) {
+      if (threads_[i].ended) continue;
+      threadIdx.x = i;
+      ::swapcontext(&scheduler_, &threads_[i].context);
+    }
+    return moved_;
+  }
   void meet(Meeting& m, int threads) {
     moved_ = true;
     const unsigned long number = m.number;
