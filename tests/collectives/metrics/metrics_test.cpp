@@ -355,9 +355,8 @@ TEST(WorldMetrics, GiveEachWorldOfAProcessALabel) {
   on_threads(2, with_metrics("inproc", path), [&](World& first) {
     on_threads(1, with_metrics("inproc", path), [&](World&) {
       const auto shows = [&](const char* world) {
-        return std::filesystem::exists(path) &&
-               value_of(parse_open_metrics(content_of(path)), "sinew_rank_up", {{"rank", "0"}, {"world", world}}) ==
-               "1";
+        return std::filesystem::exists(path) && value_of(parse_open_metrics(content_of(path)), "sinew_rank_up",
+                                                         {{"rank", "0"}, {"world", world}}) == "1";
       };
       const auto give_up = Deadline::after(std::chrono::seconds(10));
       while (!shows("0") || (!shows("1") && !shows("2"))) {
