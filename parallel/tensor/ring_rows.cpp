@@ -6,6 +6,7 @@
 #include <sinew/parallel/common/awaited_work.hpp>
 #include <sinew/parallel/common/group_place.hpp>
 #include <sinew/parallel/common/matrix.hpp>
+#include <sinew/parallel/compute/placed_array.hpp>
 #include <sinew/parallel/tensor/linear_shape.hpp>
 #include <sinew/parallel/tensor/ring_rows.hpp>
 
